@@ -106,7 +106,7 @@ def test_no_room_is_made_by_scaling_what_is_scaled_back(
     web = workload("StatefulSet", "web", {"replicas": 2, "serviceName": "web"}, **meta)
     pods = [owned(web, f"web-{number}", nodeName="n1") for number in range(2)]
     small = node("n1", cpu="2")
-    waiting = pod("p", containers=[container("1")])
+    waiting = pod("p", cpu="1")
     file = write_objects(tmp_path / "in.yaml", small, web, *pods, waiting, *others)
     offered = bayplan("why", "default/p", file).stdout
     assert "add one node like n1" in offered

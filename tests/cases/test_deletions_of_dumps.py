@@ -7,7 +7,7 @@ import pytest
 
 from tests.cases.workloads import TERMINATING, owned, simulated, workload
 from tests.cli.command_line import bayplan, write_objects
-from tests.kit.manifests import Content, api_object, container, node, pod
+from tests.kit.manifests import Content, api_object, node, pod
 from tests.sim.manifests import scenario
 
 UNREACHABLE = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
@@ -106,7 +106,7 @@ def test_a_stateful_set_without_its_claim_makes_no_pod(tmp_path: Path) -> None:
 
 
 def test_a_waiting_pod_that_is_being_deleted_is_left_alone(tmp_path: Path) -> None:
-    leaving = pod("p", containers=[container("1")], finalizers=["a/b"], **TERMINATING)
+    leaving = pod("p", cpu="1", finalizers=["a/b"], **TERMINATING)
     file = write_objects(tmp_path / "in.yaml", node("n1"), leaving)
     result = bayplan("why", "default/p", file)
     assert result.exit_code == 1

@@ -40,7 +40,7 @@ def owned(owner: Content, name: str, **fields: Any) -> Content:
     return pod(
         name,
         labels=labels,
-        containers=[container("1")],
+        cpu="1",
         ownerReferences=[{**reference, "controller": True}],
         **fields,
     )

@@ -9,7 +9,7 @@ import pytest
 
 from bayplan.cli import cli
 from tests.cli.command_line import bayplan, profile, write_objects
-from tests.kit.manifests import container, node, pod
+from tests.kit.manifests import node, pod
 from tests.whatif.clusters import deployment
 
 _TABLE = Path(__file__).parents[2] / "docs" / "output.md"
@@ -71,8 +71,8 @@ def composed() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def sandbox(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("exit")
-    large = pod("large", containers=[container("64")])
-    small = pod("small", containers=[container("1")])
+    large = pod("large", cpu="64")
+    small = pod("small", cpu="1")
     nothing = deployment("nothing", 0, "1")
     files = {
         "cluster": [node("n1"), node("n2"), pod("a"), large, nothing],

@@ -8,26 +8,15 @@ import pytest
 import yaml
 
 from tests.cli.command_line import answer, bayplan, refusal, write_objects
-from tests.kit.manifests import Content, node, priority_class
+from tests.kit.manifests import Content, node, pod, priority_class
 from tests.sim.manifests import controller, template
-from tests.whatif.clusters import deployment, pod_with_cpu
+from tests.whatif.clusters import deployment
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Path:
-    running = pod_with_cpu("db-0", "3", nodeName="n1")
-    return write_objects(tmp_path / "cluster.yaml", node("n1"), node("n2"), running)
-
-
-@pytest.fixture
-def web(tmp_path: Path) -> Path:
-    return write_objects(tmp_path / "web.yaml", deployment("web", 4, "1500m"))
-
-
 def test_pods_that_fit_end_with_exit_code_0(cluster: Path, tmp_path: Path) -> None:
-    small = write_objects(tmp_path / "small.yaml", pod_with_cpu("small", "1"))
+    small = write_objects(tmp_path / "small.yaml", pod("small", cpu="1"))
     lines = answer("fit", "-f", small, cluster).splitlines()
     assert lines[0] == f"1 pod fits into {cluster}"
     assert "n2        1   default/small" in lines
@@ -134,7 +123,7 @@ NO_NODE["spec"]["template"] = template(nodeSelector={"disk": "ssd"})
         (controller("Job", "j", parallelism=0), "has spec.parallelism 0, so it has no pods"),
         (controller("Job", "j", completions=0), "has spec.completions 0, so it has no pods"),
         (NO_NODE, "DaemonSet default/logs is meant for no node of the cluster"),
-        (pod_with_cpu("a", "1", nodeName="n1"), "Pod default/a names its node (spec.nodeName): n1"),
+        (pod("a", cpu="1", nodeName="n1"), "Pod default/a names its node (spec.nodeName): n1"),
         (
             unknown("batch/v1", "CronJob", schedule="0 0 * * *", jobTemplate={"spec": TEMPLATE}),
             "CronJob default/x creates Jobs by the clock",
@@ -187,12 +176,12 @@ def test_an_object_that_hides_pods_beside_pods_that_fit_is_not_passed_over(
     cluster: Path, tmp_path: Path
 ) -> None:
     rollout = unknown("argoproj.io/v1alpha1", "Rollout", template=TEMPLATE)
-    path = write_objects(tmp_path / "both.yaml", pod_with_cpu("a", "1"), rollout)
+    path = write_objects(tmp_path / "both.yaml", pod("a", cpu="1"), rollout)
     result = bayplan("fit", "-f", path, cluster)
     assert result.exit_code == 4
     assert result.stdout.startswith(f"1 pod fits into {cluster}\n\nnot judged")
     # A suspended Job beside them needs no room now.
-    path = write_objects(tmp_path / "both.yaml", pod_with_cpu("a", "1"), SUSPENDED)
+    path = write_objects(tmp_path / "both.yaml", pod("a", cpu="1"), SUSPENDED)
     result = bayplan("fit", "-f", path, cluster)
     assert (result.exit_code, "Job default/night" in result.stdout) == (0, True)
 
@@ -207,7 +196,7 @@ def test_a_count_needs_no_replicas(cluster: Path, tmp_path: Path) -> None:
 
 def test_objects_that_the_cluster_has_already_stay_as_they_are(tmp_path: Path) -> None:
     cluster = write_objects(tmp_path / "cluster.yaml", node("n1"), priority_class("high", 9))
-    workload = [node("n1"), priority_class("high", 9), pod_with_cpu("a", "1")]
+    workload = [node("n1"), priority_class("high", 9), pod("a", cpu="1")]
     path = write_objects(tmp_path / "workload.yaml", *workload)
     assert "Node n1 is in the cluster already, and stays as it is there" in answer(
         "fit", "-f", path, cluster
@@ -215,8 +204,8 @@ def test_objects_that_the_cluster_has_already_stay_as_they_are(tmp_path: Path) -
 
 
 def test_pods_that_wait_may_be_left_out(tmp_path: Path) -> None:
-    cluster = write_objects(tmp_path / "cluster.yaml", node("n1"), pod_with_cpu("waits", "3"))
-    path = write_objects(tmp_path / "workload.yaml", pod_with_cpu("a", "2"))
+    cluster = write_objects(tmp_path / "cluster.yaml", node("n1"), pod("waits", cpu="3"))
+    path = write_objects(tmp_path / "workload.yaml", pod("a", cpu="2"))
     result = bayplan("fit", "-f", path, cluster)
     assert result.exit_code == 1
     assert "1 pod of the cluster without a node: placed first, as its scheduler would" in (
@@ -295,9 +284,7 @@ def test_no_gpu_and_several_kinds_of_gpus_are_errors(cluster: Path, tmp_path: Pa
 def test_objects_without_a_namespace_are_in_that_of_the_option(
     cluster: Path, tmp_path: Path
 ) -> None:
-    workload = write_objects(
-        tmp_path / "w.yaml", {**pod_with_cpu("a", "1"), "metadata": {"name": "a"}}
-    )
+    workload = write_objects(tmp_path / "w.yaml", {**pod("a", cpu="1"), "metadata": {"name": "a"}})
     assert (
         json.loads(answer("fit", "-f", workload, "-n", "shop", cluster, "-o", "json"))["pods"][0][
             "pod"

@@ -3,26 +3,12 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from tests.cli.command_line import answer, write_objects
-from tests.kit.manifests import node
-from tests.whatif.clusters import deployment, pod_with_cpu
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Path:
-    running = pod_with_cpu("db-0", "3", nodeName="n1")
-    return write_objects(tmp_path / "cluster.yaml", node("n1"), node("n2"), running)
-
-
-@pytest.fixture
-def web(tmp_path: Path) -> Path:
-    return write_objects(tmp_path / "web.yaml", deployment("web", 4, "1500m"))
+from tests.kit.manifests import pod
 
 
 def test_headroom_is_a_table_and_a_document(cluster: Path, web: Path, tmp_path: Path) -> None:
-    small = write_objects(tmp_path / "small.yaml", pod_with_cpu("small", "1"))
+    small = write_objects(tmp_path / "small.yaml", pod("small", cpu="1"))
     lines = answer("headroom", "-f", web, "-f", small, cluster).splitlines()
     assert lines[0] == f"how many more pods fit into {cluster}"
     assert [line.split()[:3] for line in lines if line.startswith(("web", "small"))] == [

@@ -17,8 +17,7 @@ from bayplan.durations import DESCRIPTION
 from bayplan.whatif.fit import MaxFit
 from bayplan.whatif.headroom import Headroom, ShapeHeadroom
 from tests.cli.command_line import refusal, write_objects
-from tests.kit.manifests import node
-from tests.whatif.clusters import pod_with_cpu
+from tests.kit.manifests import node, pod
 
 
 def counted(**counts: int) -> Headroom:
@@ -101,5 +100,5 @@ def test_invalid_options_are_refused(
     options: tuple[str, ...], message: str, tmp_path: Path
 ) -> None:
     cluster = write_objects(tmp_path / "cluster.yaml", node("n1"))
-    shapes = write_objects(tmp_path / "shapes.yaml", pod_with_cpu("small", "1"))
+    shapes = write_objects(tmp_path / "shapes.yaml", pod("small", cpu="1"))
     assert refusal("headroom", "-f", shapes, cluster, *options) == [message]

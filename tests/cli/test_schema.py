@@ -10,7 +10,7 @@ from bayplan.answers.document import schema_of
 from bayplan.cli.schema import NAMES
 from bayplan.explain.explanation import Explanation
 from tests.cli.command_line import answer, bayplan, write_objects
-from tests.kit.manifests import container, node, pod
+from tests.kit.manifests import node, pod
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -24,7 +24,7 @@ def test_an_unknown_name_is_refused() -> None:
 
 
 def test_an_answer_has_the_fields_of_its_schema(tmp_path: Path) -> None:
-    file = write_objects(tmp_path / "in.yaml", node("n1"), pod("p", containers=[container("64")]))
+    file = write_objects(tmp_path / "in.yaml", node("n1"), pod("p", cpu="64"))
     value = json.loads(bayplan("why", "p", file, "-o", "json").stdout)
     properties = schema_of(Explanation)["$defs"]["Explanation"]["properties"]
     assert list(value) == list(properties)

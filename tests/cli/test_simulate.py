@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.cli.command_line import answer, bayplan, profile, refusal, write_objects
-from tests.kit.manifests import Content, container, node, pod
+from tests.kit.manifests import Content, node, pod
 from tests.sim.manifests import controller, scenario
 
 POD_LIST = "name,cpu_milli,memory_mib,num_gpu,gpu_milli"
@@ -22,7 +22,7 @@ def simulated(*arguments: str | Path, stdin: bytes = b"") -> dict[str, Any]:
 
 
 def large(name: str = "large", **fields: Any) -> Content:
-    return pod(name, containers=[container("64")], **fields)
+    return pod(name, cpu="64", **fields)
 
 
 @pytest.fixture
@@ -245,7 +245,7 @@ def test_bad_input_is_one_line_with_file_document_and_path(
 
 
 def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
-    bad = pod("b", containers=[container("lots")])
+    bad = pod("b", cpu="lots")
     file = write_objects(tmp_path / "in.yaml", node("n1"), node("n1"), bad)
     assert len(refusal("simulate", file, tmp_path / "ghost.yaml")) == 3
 

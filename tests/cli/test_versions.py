@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command_line import answer, bayplan, configuration, refusal, write_objects
-from tests.kit.manifests import Content, node
-from tests.whatif.clusters import pod_with_cpu
+from tests.kit.manifests import Content, node, pod
 
 OLD_TEXT = "no new claims to deallocate"
 
@@ -18,7 +17,7 @@ def node_of(name: str, release: str) -> Content:
 
 
 def written(folder: Path, *objects: Content) -> Path:
-    return write_objects(folder / "cluster.yaml", *objects, pod_with_cpu("big", "999"))
+    return write_objects(folder / "cluster.yaml", *objects, pod("big", cpu="999"))
 
 
 def why(*arguments: str | Path) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.command_line import answer, bayplan, profile, refusal, write_objects
 from tests.kit.manifests import node, pod
-from tests.whatif.clusters import budget, deployment, owned_pod, pod_with_cpu
+from tests.whatif.clusters import budget, deployment, owned_pod
 
 
 @pytest.fixture
@@ -154,7 +154,7 @@ def configuration(path: Path, **fields: Any) -> Path:
 def test_a_configuration_alone_is_a_change(tmp_path: Path) -> None:
     """MostAllocated fills the node that is used; the default spreads."""
     used = owned_pod("web-1", "n1", "1")
-    objects = [node("n1"), node("n2"), used, pod_with_cpu("waits", "1")]
+    objects = [node("n1"), node("n2"), used, pod("waits", cpu="1")]
     cluster = write_objects(tmp_path / "cluster.yaml", *objects)
     strategy = {"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 1}]}
     args = {"name": "NodeResourcesFit", "args": {"scoringStrategy": strategy}}

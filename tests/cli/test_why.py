@@ -15,14 +15,11 @@ from bayplan.serving.certificates import self_signed_context
 from bayplan.serving.endpoints import Endpoints
 from tests.cli.command_line import answer, profile, refusal, write_objects
 from tests.kit.manifests import Content, container, node, pod
-from tests.serving.endpoint_sources import BOUND, served, sources, unused_port
+from tests.live.processes import free_port
+from tests.serving.endpoint_sources import BOUND, served, sources
 from tests.sim.manifests import scenario
 
 # ---- stored runs ----------------------------------------------------------------------------
-
-
-def pod_requesting(name: str, cpu: str, **fields: Any) -> Content:
-    return pod(name, containers=[container(cpu)], **fields)
 
 
 @pytest.fixture
@@ -33,9 +30,9 @@ def run(tmp_path: Path) -> Path:
     runs = pod("runs", nodeName="n1")
     theirs = pod("theirs", schedulerName="theirs")
     pods = (
-        pod_requesting("late", "16"),
-        pod_requesting("never", "64"),
-        pod_requesting("x", "1", namespace="kube"),
+        pod("late", cpu="16"),
+        pod("never", cpu="64"),
+        pod("x", cpu="1", namespace="kube"),
     )
     file = write_objects(tmp_path / "in.yaml", node("n1"), runs, theirs, *pods, events)
     config = write_objects(tmp_path / "c.yaml", profile())
@@ -62,7 +59,7 @@ def test_a_group_is_addressed_by_its_kind(tmp_path: Path) -> None:
         "spec": {"minMember": 2},
     }
     label = {"scheduling.x-k8s.io/pod-group": "g"}
-    pods = [pod_requesting(name, "3", labels=label) for name in ("a", "b")]
+    pods = [pod(name, cpu="3", labels=label) for name in ("a", "b")]
     file = write_objects(tmp_path / "in.yaml", node("n1"), group, *pods)
     answer("simulate", file, "--out", tmp_path / "run")
     text = answer("why", "podgroup", "default/g", "--run", tmp_path / "run")
@@ -223,7 +220,7 @@ def test_plugins_of_the_run_are_loaded(tmp_path: Path) -> None:
 @pytest.fixture
 def address() -> Iterator[str]:
     """Endpoints with one binding in the decision history."""
-    yield from served(sources(), unused_port())
+    yield from served(sources(), free_port())
 
 
 def refusal_text(*arguments: str) -> str:

@@ -14,10 +14,10 @@ from tests.sim.manifests import controller
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    fits = pod("fits", containers=[container("1")])
-    big = pod("big", containers=[container("64")])
+    fits = pod("fits", cpu="1")
+    big = pod("big", cpu="64")
     theirs = pod("theirs", schedulerName="theirs")
-    gang = pod("other", namespace="shop", containers=[container("64")])
+    gang = pod("other", namespace="shop", cpu="64")
     return write_objects(tmp_path / "in.yaml", node("n1"), fits, big, theirs, gang)
 
 

@@ -18,7 +18,8 @@ from bayplan.serving.past_attempts import PastAttempts
 from bayplan.sim.simulation import Simulation
 from tests.cli.command_line import answer, refusal
 from tests.kit.manifests import container, node, pod, pod_group
-from tests.serving.endpoint_sources import served, sources, unused_port
+from tests.live.processes import free_port
+from tests.serving.endpoint_sources import served, sources
 from tests.sim.runs import workload
 
 MEMBER = {"scheduling.x-k8s.io/pod-group": "g"}
@@ -45,7 +46,7 @@ def busy_address() -> Iterator[str]:
         attempts=PastAttempts(ring, records, config=settings, seed=7, absent=()),
         dry_run=partial(dry_run_of, scheduler=simulation.scheduler),
     )
-    yield from served(contents, unused_port())
+    yield from served(contents, free_port())
 
 
 def refusal_text(*arguments: str) -> str:

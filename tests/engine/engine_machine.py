@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections import Counter
+from collections.abc import Iterable
 from typing import ClassVar
 
 from hypothesis.stateful import RuleBasedStateMachine
@@ -38,3 +39,9 @@ class EngineMachine(RuleBasedStateMachine):
     def _name(self, prefix: str) -> str:
         self._names += 1
         return f"{prefix}{self._names:03d}"
+
+
+def nth(names: Iterable[str], place: int) -> str:
+    """The name at a drawn place in the order of the names."""
+    ordered = sorted(names)
+    return ordered[place % len(ordered)]

@@ -29,7 +29,7 @@ from bayplan.ports import BindPod, EventType
 from bayplan.queue.entry import QueuedPodGroupInfo
 from bayplan.sim.world.checkers import GangChecker
 from bayplan.testing import PodOptions, node
-from tests.engine.engine_machine import EngineMachine
+from tests.engine.engine_machine import EngineMachine, nth
 from tests.engine.kit import Engine, waiting_pod
 from tests.engine.naive_gangs import Member, NaiveCluster, Room
 
@@ -129,13 +129,13 @@ class GangMachine(EngineMachine):
     @precondition(lambda self: self.naive.nodes)
     @rule(place=some, size=some, attempts=then)
     def a_node_changes(self, place: int, size: int, attempts: int) -> None:
-        self._put_node(_nth(self.naive.nodes, place), size)
+        self._put_node(nth(self.naive.nodes, place), size)
         self._did("a node changed", attempts)
 
     @precondition(lambda self: len(self.naive.nodes) > 1)
     @rule(place=some, takes_pods=st.booleans(), attempts=then)
     def a_node_goes(self, place: int, takes_pods: bool, attempts: int) -> None:
-        name = _nth(self.naive.nodes, place)
+        name = nth(self.naive.nodes, place)
         there = self.naive.there(name)
         self._it.delete(self._node(name))
         del self.naive.nodes[name]
@@ -176,7 +176,7 @@ class GangMachine(EngineMachine):
     @precondition(lambda self: self.groups)
     @rule(place=some, attempts=then)
     def a_minimum_is_lowered(self, place: int, attempts: int) -> None:
-        name = _nth(self.groups, place)
+        name = nth(self.groups, place)
         minimum, topology = self.groups[name]
         self.groups[name] = (max(1, minimum - 1), topology)
         self._tell_group(name, EventType.MODIFIED)
@@ -186,7 +186,7 @@ class GangMachine(EngineMachine):
     @rule(place=some, attempts=then)
     def a_group_goes(self, place: int, attempts: int) -> None:
         """The group object is deleted; its pods stay."""
-        name = _nth(self.groups, place)
+        name = nth(self.groups, place)
         self._tell_group(name, EventType.DELETED)
         del self.groups[name]
         self._did("a group went", attempts)
@@ -237,13 +237,13 @@ class GangMachine(EngineMachine):
     @precondition(lambda self: self.pods)
     @rule(place=some, attempts=then)
     def a_pod_goes(self, place: int, attempts: int) -> None:
-        self._remove(_nth(self.pods, place))
+        self._remove(nth(self.pods, place))
         self._did("a pod went", attempts)
 
     @precondition(lambda self: self._running())
     @rule(place=some, attempts=then)
     def a_pod_ends(self, place: int, attempts: int) -> None:
-        name = _nth(self._running(), place)
+        name = nth(self._running(), place)
         member, where = self.naive.on.pop(name)
         del self.pods[name]
         self._it.update(self._pod(member, where, "Succeeded"))
@@ -432,8 +432,3 @@ def _odd_zones(cluster: NaiveCluster, names: Sequence[str]) -> int:
     """The zones with a slice that lacks a member, if members are on these nodes."""
     zones = Counter(cluster.nodes[name].zone for name in names if name in cluster.nodes)
     return sum(count % SLICE for count in zones.values())
-
-
-def _nth(names: Mapping[str, Any] | Sequence[str], place: int) -> str:
-    ordered = sorted(names)
-    return ordered[place % len(ordered)]

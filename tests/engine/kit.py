@@ -29,7 +29,8 @@ from bayplan.ports import (
     WatchEvent,
 )
 from bayplan.queue.entry import State
-from bayplan.testing import api_pod
+from bayplan.testing import api_pod, node
+from tests.framework.answering import answering
 from tests.kit.extenders import FakeExtender
 from tests.kit.ports import RecordingPort
 from tests.scenarios.world import PROFILE, Setup, config_dict
@@ -191,3 +192,11 @@ def performed(effect: BindPod, port: RecordingPort | None = None) -> BindingOutc
 #: An extender for pods with its label.
 Far = partial(FakeExtender, selects=lambda pod: "far" in pod.labels)
 FAR: dict[str, Any] = {"labels": {"far": "yes"}}
+
+
+def engine_with(**answers: Any) -> Engine:
+    """An engine with one node and one plugin, A, that gives these answers."""
+    plugin = answering("A", **{"events_to_register": [], **answers})
+    engine = Engine(plugins=["A"], classes=[plugin])
+    engine.add(node("n1"))
+    return engine

@@ -19,17 +19,9 @@ from bayplan.ports import (
 from bayplan.queue.entry import State
 from bayplan.state.pods import pod_info
 from bayplan.testing import api_pod, node
-from tests.engine.kit import FAR, Engine, Far, performed, uid, waiting_pod
+from tests.engine.kit import FAR, Engine, Far, engine_with, performed, uid, waiting_pod
 from tests.framework.answering import answering
 from tests.scenarios.world import PROFILE
-
-
-def engine_with(**answers: Any) -> Engine:
-    plugin = answering("A", **{"events_to_register": [], **answers})
-    engine = Engine(plugins=["A"], classes=[plugin])
-    engine.add(node("n1"))
-    return engine
-
 
 # ---- which pods are tried -------------------------------------------------------------------
 

@@ -13,19 +13,12 @@ from bayplan.framework.types import NominatingMode, Nomination
 from bayplan.ports import EmitEvent, ObjectReference, PatchPodStatus
 from bayplan.queue.entry import State
 from bayplan.testing import node
-from tests.engine.kit import Engine, uid, waiting_pod
+from tests.engine.kit import Engine, engine_with, uid, waiting_pod
 from tests.framework.answering import answering
 from tests.scenarios.world import PROFILE
 
 NO = "0/1 nodes are available: 1 no."
 BROKEN = Status(Code.ERROR, ("broken",))
-
-
-def engine_with(**answers: Any) -> Engine:
-    plugin = answering("A", **{"events_to_register": [], **answers})
-    engine = Engine(plugins=["A"], classes=[plugin])
-    engine.add(node("n1"))
-    return engine
 
 
 #: The start time of a ManualClock.

@@ -19,7 +19,7 @@ from bayplan.framework.types import QueuedPodInfo
 from bayplan.ports import BindPod, Effect, EventType, Perform
 from bayplan.queue.entry import QueuedPodGroupInfo
 from bayplan.testing import node
-from tests.engine.engine_machine import EngineMachine
+from tests.engine.engine_machine import EngineMachine, nth
 from tests.engine.kit import Engine, waiting_pod
 from tests.engine.naive_trees import Group, NaiveTrees, TreePod
 from tests.kit.ports import RecordingPort
@@ -108,7 +108,7 @@ class TreeMachine(EngineMachine):
     @precondition(lambda self: len(self.naive.nodes) > 1)
     @rule(place=some, attempts=then)
     def a_node_goes(self, place: int, attempts: int) -> None:
-        name = _nth(self.naive.nodes, place)
+        name = nth(self.naive.nodes, place)
         for pod_name in [n for n, (_, where) in self.naive.on.items() if where == name]:
             self._remove(pod_name)
         self._it.delete(self._node(name))
@@ -129,7 +129,7 @@ class TreeMachine(EngineMachine):
     def a_group_comes_or_changes(
         self, place: int, minimum: int, is_whole: bool, attempts: int
     ) -> None:
-        name = _nth(PARENTS, place)
+        name = nth(PARENTS, place)
         is_new = name not in self.naive.groups
         self._put_group(name, minimum, is_whole, is_on_rack=place % 4 == 0)
         self._did("a group came" if is_new else "a group changed", attempts)
@@ -137,7 +137,7 @@ class TreeMachine(EngineMachine):
     @precondition(lambda self: len(self.naive.groups) > len(PARENTS) - 2)
     @rule(place=some, attempts=then)
     def a_group_goes(self, place: int, attempts: int) -> None:
-        name = _nth(self.naive.groups, place)
+        name = nth(self.naive.groups, place)
         self._tell(self.naive.groups.pop(name), EventType.DELETED)
         self._did("a group went", attempts)
 
@@ -190,7 +190,7 @@ class TreeMachine(EngineMachine):
     @precondition(lambda self: self.pods)
     @rule(place=some, attempts=then)
     def a_pod_goes(self, place: int, attempts: int) -> None:
-        self._remove(_nth(self.pods, place))
+        self._remove(nth(self.pods, place))
         self._did("a pod went", attempts)
 
     def _add_pod(self, group: str, cpu_milli: int, priority: int) -> None:
@@ -329,8 +329,3 @@ def _possible(world: NaiveTrees, root: str, pods: Sequence[TreePod]) -> list[dic
     world.nominated.pop(pods[0].name, None)
     where = world.choice(pods[0], sorted(world.nodes))
     return [{pods[0].name: where}] if where else []
-
-
-def _nth(names: Mapping[str, Any] | Sequence[str], place: int) -> str:
-    ordered = sorted(names)
-    return ordered[place % len(ordered)]

@@ -31,15 +31,12 @@ def group(name: str, annotations: dict[str, str], *cpus: str) -> list[Content]:
     labels = {GROUP_LABEL: name}
     return [
         content,
-        *(
-            pod(f"{name}-{index}", containers=[container(cpu)], labels=labels)
-            for index, cpu in enumerate(cpus)
-        ),
+        *(pod(f"{name}-{index}", cpu=cpu, labels=labels) for index, cpu in enumerate(cpus)),
     ]
 
 
 def placed(name: str, on: str, cpu: str, **fields: Any) -> Content:
-    return pod(name, containers=[container(cpu)], nodeName=on, **fields)
+    return pod(name, cpu=cpu, nodeName=on, **fields)
 
 
 def answer(*objects: Content) -> Explanation:

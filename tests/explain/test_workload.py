@@ -7,7 +7,7 @@ from bayplan.explain.explanation import Cause, Explanation, WorkloadPods
 from bayplan.explain.workload import NoSuchWorkloadError, explain_workload
 from tests.kit.manifests import Content, node, pod
 from tests.sim.manifests import controller, template
-from tests.whatif.clusters import cluster_of, deployment, model_of, owned_pod, pod_with_cpu
+from tests.whatif.clusters import cluster_of, deployment, model_of, owned_pod
 
 
 def answer(kind: str, name: str, *objects: Content) -> Explanation:
@@ -22,7 +22,7 @@ def unknown(api_version: str, kind: str, **metadata: str) -> Content:
 
 def owned(name: str, api_version: str, kind: str, owner: str) -> Content:
     reference = {"apiVersion": api_version, "kind": kind, "name": owner, "uid": f"uid-{owner}"}
-    return pod_with_cpu(name, "1", ownerReferences=[{**reference, "controller": True}])
+    return pod(name, cpu="1", ownerReferences=[{**reference, "controller": True}])
 
 
 def test_the_answer_names_its_pod_and_says_how_many_pods_have_a_node() -> None:
@@ -131,7 +131,7 @@ def test_a_pod_whose_node_does_not_exist_is_on_no_node(scheduler: str) -> None:
 
 
 def test_a_pod_that_fits_now_may_have_others_before_it() -> None:
-    pods = [pod_with_cpu("a", "3", priority=5), pod_with_cpu("b", "3", priority=9), pod("c")]
+    pods = [pod("a", cpu="3", priority=5), pod("b", cpu="3", priority=9), pod("c")]
     model = model_of(cluster_of(node("n1"), *pods))
     assert explain_pod(model, "default/b").remarks == ()
     [remark] = explain_pod(model, "default/a").remarks

@@ -1,7 +1,6 @@
 """What one attempt of a run says about one node."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -10,7 +9,7 @@ from bayplan.journal import AttemptRecord
 from bayplan.model.past import attempt_of_run
 from bayplan.sim.output.run_folder import RunFolder, RunFolderError
 from tests.history.stored_runs import attempts_of, stored_run
-from tests.kit.manifests import Content, container, node, pod
+from tests.kit.manifests import node, pod
 from tests.sim.runs import create, delete, workload
 
 LARGE = node("large", status={"allocatable": {"cpu": "64", "pods": "110"}})
@@ -29,17 +28,11 @@ def verdict(folder: RunFolder, name: str, node_name: str, number: int = -1) -> N
     return repeated.verdict
 
 
-def pod_requesting(name: str, cpu: str, **fields: Any) -> Content:
-    return pod(name, containers=[container(cpu)], **fields)
-
-
 # ---- explanations ---------------------------------------------------------------------------
 
 
 def test_a_rejection_names_the_plugin_and_the_results_of_the_other_plugins(tmp_path: Path) -> None:
-    folder = stored_run(
-        tmp_path, workload(node("t", spec=TAINTED), node("n1"), pod_requesting("a", "64"))
-    )
+    folder = stored_run(tmp_path, workload(node("t", spec=TAINTED), node("n1"), pod("a", cpu="64")))
     result = verdict(folder, "a", "t")
     assert result.rejection is not None
     assert result.rejection.plugin == "TaintToleration"
@@ -53,7 +46,7 @@ def test_a_rejection_names_the_plugin_and_the_results_of_the_other_plugins(tmp_p
 
 def test_a_node_that_was_not_chosen_is_compared_with_the_chosen_one(tmp_path: Path) -> None:
     nodes = [node("full"), node("empty"), pod("r", nodeName="full")]
-    result = verdict(stored_run(tmp_path, workload(*nodes, pod_requesting("a", "1"))), "a", "full")
+    result = verdict(stored_run(tmp_path, workload(*nodes, pod("a", cpu="1"))), "a", "full")
     assert result.rejection is None
     own, chosen = result.scores
     assert (own.node, chosen.node) == ("full", "empty")
@@ -64,7 +57,7 @@ def test_a_node_that_was_not_chosen_is_compared_with_the_chosen_one(tmp_path: Pa
 
 def test_the_chosen_node_is_evaluated_without_the_pod(tmp_path: Path) -> None:
     """At the end of the run the pod is on the node, and there is no room for a second one."""
-    folder = stored_run(tmp_path, workload(node("n1"), node("n2"), pod_requesting("a", "3")))
+    folder = stored_run(tmp_path, workload(node("n1"), node("n2"), pod("a", cpu="3")))
     [attempt] = attempts(folder, "a")
     result = verdict(folder, "a", attempt.node)
     assert not any(each.code for each in result.alone)
@@ -74,16 +67,14 @@ def test_the_chosen_node_is_evaluated_without_the_pod(tmp_path: Path) -> None:
 
 
 def test_a_node_that_did_not_exist_yet_was_not_evaluated(tmp_path: Path) -> None:
-    feed = workload(node("n1"), pod_requesting("a", "32"), steps=[create(5, LARGE)])
+    feed = workload(node("n1"), pod("a", cpu="32"), steps=[create(5, LARGE)])
     folder = stored_run(tmp_path, feed)
     assert verdict(folder, "a", "large", 0).skip_reason == "the node did not exist then"
     assert verdict(folder, "a", "large", 1).skip_reason == ""
 
 
 def test_each_attempt_sees_the_cluster_of_its_time(tmp_path: Path) -> None:
-    feed = workload(
-        LARGE, pod_requesting("r", "40"), pod_requesting("a", "32"), steps=[delete(5, pod("r"))]
-    )
+    feed = workload(LARGE, pod("r", cpu="40"), pod("a", cpu="32"), steps=[delete(5, pod("r"))])
     folder = stored_run(tmp_path, feed)
     assert [record.result for record in attempts(folder, "a")] == ["unschedulable", "scheduled"]
     assert verdict(folder, "a", "large", 0).rejection is not None
@@ -93,14 +84,12 @@ def test_each_attempt_sees_the_cluster_of_its_time(tmp_path: Path) -> None:
 def test_a_node_excluded_by_pre_filter_was_not_evaluated(tmp_path: Path) -> None:
     terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}]
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-    feed = workload(
-        node("n1"), node("n2"), pod_requesting("a", "1", affinity={"nodeAffinity": required})
-    )
+    feed = workload(node("n1"), node("n2"), pod("a", cpu="1", affinity={"nodeAffinity": required}))
     assert verdict(stored_run(tmp_path, feed), "a", "n2").skip_reason == "left out by NodeAffinity"
 
 
 def test_with_a_feasible_nominated_node_other_nodes_were_not_evaluated(tmp_path: Path) -> None:
-    nominated = pod_requesting("a", "1", status={"nominatedNodeName": "n2"})
+    nominated = pod("a", cpu="1", status={"nominatedNodeName": "n2"})
     folder = stored_run(tmp_path, workload(node("n1"), node("n2"), nominated))
     result = verdict(folder, "a", "n1")
     assert result.skip_reason == "the pod was nominated to n2, which took it"
@@ -114,7 +103,7 @@ percentageOfNodesToScore: 10
 
 
 def test_a_node_outside_of_the_sample_was_not_evaluated(tmp_path: Path) -> None:
-    feed = workload(*(node(f"n{i}") for i in range(150)), pod_requesting("a", "1"))
+    feed = workload(*(node(f"n{i}") for i in range(150)), pod("a", cpu="1"))
     folder = stored_run(tmp_path, feed, config=SAMPLED)
     results = [verdict(folder, "a", f"n{i}").skip_reason for i in range(0, 150, 15)]
     assert "enough nodes were found before (percentageOfNodesToScore)" in results

@@ -62,6 +62,12 @@ async def refuse(request: web.BaseRequest) -> web.StreamResponse:
     return status(403, "Forbidden", "no")
 
 
+async def silent(request: web.BaseRequest) -> web.StreamResponse:
+    """A handler that answers nothing."""
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
 def cut(request: web.BaseRequest) -> web.StreamResponse:
     """The connection breaks before there is an answer."""
     if request.transport is not None:

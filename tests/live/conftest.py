@@ -38,6 +38,14 @@ def control_plane() -> Iterator[ControlPlane]:
     yield from started()
 
 
+@pytest.fixture(scope="session")
+def kube_scheduler() -> Path:
+    path = Path(os.environ.get("KUBEBUILDER_ASSETS") or "") / "kube-scheduler"
+    if not os.access(path, os.X_OK):
+        pytest.skip("needs a kube-scheduler in KUBEBUILDER_ASSETS")
+    return path
+
+
 @pytest.fixture(autouse=True)
 def emptied(request: pytest.FixtureRequest) -> Iterator[None]:
     """Delete the objects that a test leaves in the shared control plane: the next test starts with

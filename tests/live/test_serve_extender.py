@@ -1,7 +1,6 @@
 """`bayplan serve-extender` with a real kube-scheduler as its client."""
 
 import contextlib
-import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,14 +32,6 @@ class LastLetter(ScalarFilterPlugin, ScalarScorePlugin):
     def score_node(self, state, pod, node):
         return 10 * int(node.name[-1])
 """
-
-
-@pytest.fixture(name="kube_scheduler")
-def _kube_scheduler() -> Path:
-    path = Path(os.environ.get("KUBEBUILDER_ASSETS") or "") / "kube-scheduler"
-    if not os.access(path, os.X_OK):
-        pytest.skip("needs a kube-scheduler in KUBEBUILDER_ASSETS")
-    return path
 
 
 @contextlib.contextmanager

@@ -64,14 +64,6 @@ async def _grant(plane: ControlPlane) -> None:
         await apply(client, [role, {**binding, "subjects": [user]}])
 
 
-@pytest.fixture(name="kube_scheduler")
-def _kube_scheduler() -> Path:
-    path = Path(os.environ.get("KUBEBUILDER_ASSETS") or "") / "kube-scheduler"
-    if not os.access(path, os.X_OK):
-        pytest.skip("needs a kube-scheduler in KUBEBUILDER_ASSETS")
-    return path
-
-
 @contextlib.asynccontextmanager
 async def cluster(plane: ControlPlane, namespace: str) -> AsyncGenerator[tuple[ApiClient, Mirror]]:
     """Nodes of many sizes and traits in three zones, with fake kubelets."""

@@ -42,7 +42,7 @@ class Picky(ScalarFilterPlugin):
         return unschedulable("not today") if node.name == "n2" else None
 """
 EVENTS: list[Content] = [
-    {"at": 30, "create": [pod("urgent", priorityClassName="high", containers=[container("4")])]},
+    {"at": 30, "create": [pod("urgent", priorityClassName="high", cpu="4")]},
     {"at": 60, "delete": [{"kind": "Node", "name": "n1"}]},
     {"at": 90, "scale": [{"kind": "Deployment", "name": "web", "replicas": 1}]},
     {"at": 120, "create": [node("n3")]},
@@ -172,7 +172,7 @@ def test_the_log_of_a_process_that_was_killed_may_end_within_a_line(run: Path) -
 
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
-    return write_objects(tmp_path / "small.yaml", pod("small", containers=[container("1")]))
+    return write_objects(tmp_path / "small.yaml", pod("small", cpu="1"))
 
 
 def commands(run: Path, small: Path) -> dict[str, list[str | Path]]:

@@ -13,6 +13,7 @@ from bayplan.plugins.node_volume_limits import NodeVolumeLimits
 from bayplan.state.pods import PodInfo
 from bayplan.testing import check_plugin, node, pod
 from bayplan.testing.clusters import SampleCluster
+from tests.plugins.row_kit import hint
 from tests.plugins.volume_kit import (
     DRIVER,
     add,
@@ -22,7 +23,6 @@ from tests.plugins.volume_kit import (
     csi,
     csi_driver,
     csi_node,
-    hint,
     instance,
     rejected,
     results_of,

@@ -10,12 +10,12 @@ from bayplan.state.pods import PodInfo
 from bayplan.testing import check_plugin, node, pod
 from bayplan.testing.clusters import SampleCluster
 from bayplan.testing.evaluation import alone
+from tests.plugins.row_kit import hint
 from tests.plugins.volume_kit import (
     add,
     attempt,
     claim,
     cluster,
-    hint,
     instance,
     rejected,
     results_of,

@@ -9,11 +9,11 @@ from bayplan.framework.events import UPDATE, ActionType, EventResource, Queueing
 from bayplan.plugins.volume_zone import VolumeZone
 from bayplan.testing import check_plugin, node
 from bayplan.testing.clusters import SampleCluster
+from tests.plugins.row_kit import hint
 from tests.plugins.volume_kit import (
     add,
     claim,
     cluster,
-    hint,
     instance,
     rejected,
     results_of,

@@ -15,8 +15,7 @@ from bayplan.api.objects import (
 )
 from bayplan.api.storage_objects import BIND_COMPLETED
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.events import ActionType, ClusterEvent, QueueingHint
-from bayplan.framework.plugin import EnqueueExtensions, Plugin
+from bayplan.framework.plugin import Plugin
 from bayplan.framework.status import is_success
 from bayplan.plugins.volume_binding.binding import VolumeDecision, decide
 from bayplan.plugins.volume_binding.claims import PodClaims, find_volumes, pod_claims
@@ -189,16 +188,6 @@ def attempt(plugin: Plugin, over: SampleCluster, asking: PodInfo) -> CycleState:
     _, status, _ = alone(plugin).run_pre_filter(state, asking, over.lend().nodes)
     assert is_success(status), status
     return state
-
-
-def hint(
-    plugin: EnqueueExtensions, event: tuple[str, ActionType], asking: PodInfo, old: Any, new: Any
-) -> QueueingHint | None:
-    """The result of the plugin's hint; None if the plugin does not wait for the event."""
-    for entry in plugin.events_to_register():
-        if entry.event.match(ClusterEvent(*event)):
-            return QueueingHint.QUEUE if entry.hint is None else entry.hint(asking, old, new)
-    return None
 
 
 def decided(over: SampleCluster, *claims: str) -> VolumeDecision:

@@ -1,7 +1,6 @@
 """The sources of a replica's endpoints, for tests."""
 
 import asyncio
-import socket
 import threading
 from collections.abc import Callable, Iterator
 
@@ -49,9 +48,3 @@ def served(contents: EndpointSources, port: int) -> Iterator[str]:
     thread.join()
     loop.run_until_complete(endpoints.stop())
     loop.close()
-
-
-def unused_port() -> int:
-    with socket.socket() as opened:
-        opened.bind(("127.0.0.1", 0))
-        return opened.getsockname()[1]

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import os
 import signal
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -42,6 +41,7 @@ from tests.kit.api_server import (
     serving,
     status,
 )
+from tests.live.processes import free_port
 from tests.scenarios.world import World, play, scenario
 
 # ---- scheduler server -----------------------------------------------------------------------
@@ -53,13 +53,6 @@ def signals_as_before() -> Iterator[None]:
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
-
-
-@pytest.fixture
-def unused_port() -> int:
-    with socket.socket() as opened:
-        opened.bind(("127.0.0.1", 0))
-        return opened.getsockname()[1]
 
 
 def config(**fields: Any) -> SchedulerConfig:
@@ -312,35 +305,35 @@ def test_a_silent_api_server_is_waited_for_until_a_stop_is_requested(
 
 
 def test_endpoints_on_loopback_are_plain_and_open(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, unused_port: int
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, logger="bayplan")
-    answers: dict[str, Any] = {}
+    port, answers = free_port(), dict[str, Any]()
 
     async def look() -> None:
         async with aiohttp.ClientSession() as session:
-            url = f"http://127.0.0.1:{unused_port}"
+            url = f"http://127.0.0.1:{port}"
             for path in ("/configz", "/metrics"):
                 async with session.get(url + path) as answer:
                     answers[path] = await answer.text()
 
-    played(tmp_path, fake_api(), look, address=ServingOptions(port=unused_port))
+    played(tmp_path, fake_api(), look, address=ServingOptions(port=port))
     assert '"schedulerName": "bayplan"' in answers["/configz"]
     assert 'leader_election_master_status{name="bayplan"}' in answers["/metrics"]
     assert "process_resident_memory_bytes" in answers["/metrics"]
 
 
-def test_endpoints_elsewhere_use_tls_and_require_a_token(tmp_path: Path, unused_port: int) -> None:
-    statuses: dict[str, int] = {}
+def test_endpoints_elsewhere_use_tls_and_require_a_token(tmp_path: Path) -> None:
+    port, statuses = free_port(), dict[str, int]()
 
     async def look() -> None:
         async with aiohttp.ClientSession() as session:
-            url = f"https://127.0.0.1:{unused_port}"
+            url = f"https://127.0.0.1:{port}"
             for path in ("/livez", "/metrics"):
                 async with session.get(url + path, ssl=False) as answer:
                     statuses[path] = answer.status
 
-    address = ServingOptions(address="0.0.0.0", port=unused_port)
+    address = ServingOptions(address="0.0.0.0", port=port)
     played(tmp_path, fake_api(), look, address=address)
     assert statuses == {"/livez": 200, "/metrics": 401}
 

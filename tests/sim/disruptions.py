@@ -100,7 +100,7 @@ class Disruptions:
             return {"scale": [{**named, "replicas": replicas}]}
         if verb == "urgent":
             name = f"urgent-{draw.randrange(10**6)}"
-            large = pod(name, priorityClassName="high", containers=[container("3")])
+            large = pod(name, priorityClassName="high", cpu="3")
             return {"create": [large]}
         name = draw.choice(NODES)
         if name in self.there:

@@ -26,7 +26,7 @@ def config(*, gate: bool) -> SchedulerConfig:
 
 
 def running(name: str, cpu: str, priority: int) -> Content:
-    return pod(name, nodeName="n1", containers=[container(cpu)], priority=priority)
+    return pod(name, nodeName="n1", cpu=cpu, priority=priority)
 
 
 def patch(at: float, content: Content) -> Step:
@@ -56,7 +56,7 @@ def run(*steps: Step, gate: bool = True) -> tuple[SimulationResult, list[tuple[f
 
 def test_victims_are_evicted_on_its_node_and_the_kubelet_decides() -> None:
     conditions_cleared = patch(7.5, {"status": {"conditions": []}})
-    late = create(8, pod("late", containers=[container("2")]))
+    late = create(8, pod("late", cpu="2"))
     result, attempts = run(resized(5), conditions_cleared, late)
     assert result.pods["default/low"].deleted_at == 5.0
     assert result.pods["default/p"].node == "n1"

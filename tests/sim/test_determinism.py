@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bayplan.sim.output.run_folder import RunFolder
-from tests.kit.manifests import Content, container, node, pod
+from tests.kit.manifests import Content, node, pod
 from tests.sim.manifests import controller, scenario
 
 SPREAD = {
@@ -27,7 +27,7 @@ def busy_cluster() -> list[Content]:
     spread = [
         pod(f"s{i}", labels={"app": "web"}, topologySpreadConstraints=[SPREAD]) for i in range(9)
     ]
-    large = [pod(f"l{i}", containers=[container("3")]) for i in range(12)]
+    large = [pod(f"l{i}", cpu="3") for i in range(12)]
     gang = [group(2), *(member(f"g{i}", f"{i + 1}00m") for i in range(6))]
     events = [
         {
@@ -63,7 +63,7 @@ def group(minimum: int) -> Content:
 
 def member(name: str, cpu: str) -> Content:
     labels = {"scheduling.x-k8s.io/pod-group": "gang"}
-    return pod(name, labels=labels, containers=[container(cpu)])
+    return pod(name, labels=labels, cpu=cpu)
 
 
 def bayplan(*arguments: str, hash_seed: str) -> bytes:

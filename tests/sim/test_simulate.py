@@ -11,10 +11,10 @@ from bayplan.config import ConfigError
 from bayplan.framework.plugin import ScalarScorePlugin
 from bayplan.problems import BadInputError
 from tests.cli.command_line import answer, profile, write_objects
-from tests.kit.manifests import container, node, pod
+from tests.kit.manifests import node, pod
 from tests.sim.manifests import controller, scenario
 
-LARGE = pod("large", containers=[container("64")])
+LARGE = pod("large", cpu="64")
 
 
 class PreferN2(ScalarScorePlugin):

@@ -33,10 +33,6 @@ from tests.kit.manifests import Content, container, node, pod
 from tests.sim.runs import create, delete, patch, profile, simulate, simulation, workload
 
 
-def pod_requesting(name: str, cpu: str, **fields: Any) -> Content:
-    return pod(name, containers=[container(cpu)], **fields)
-
-
 def lasting(name: str, duration: str, **fields: Any) -> Content:
     return pod(name, annotations={DURATION_ANNOTATION: duration}, **fields)
 
@@ -52,7 +48,7 @@ def test_pods_that_start_on_a_node_are_counted_and_not_placed() -> None:
 
 
 def test_a_deleted_pod_is_not_pending_and_stays_listed() -> None:
-    waits = pod_requesting("a", "64")
+    waits = pod("a", cpu="64")
     feed = workload(node("n1"), waits, steps=[delete(7, waits)])
     result = simulation(feed).run()
     assert (result.placements, result.unschedulable) == ({}, {})
@@ -60,8 +56,8 @@ def test_a_deleted_pod_is_not_pending_and_stays_listed() -> None:
 
 
 def test_attempts_are_counted_per_pod_and_not_per_name() -> None:
-    waits = pod_requesting("a", "64")
-    again = [delete(1, waits), create(2, pod_requesting("a", "1"))]
+    waits = pod("a", cpu="64")
+    again = [delete(1, waits), create(2, pod("a", cpu="1"))]
     result = simulation(workload(node("n1"), waits, steps=again)).run()
     assert result.pods["default/a"].attempts == 1
     assert result.attempts == 2
@@ -69,7 +65,7 @@ def test_attempts_are_counted_per_pod_and_not_per_name() -> None:
 
 def test_times_are_those_of_the_events() -> None:
     small = node("small", status={"allocatable": {"cpu": "1m", "pods": "110"}})
-    feed = workload(small, pod_requesting("a", "1"), steps=[create(30, node("n1"))])
+    feed = workload(small, pod("a", cpu="1"), steps=[create(30, node("n1"))])
     a = simulation(feed).run().pods["default/a"]
     assert (a.created_at, a.bound_at, a.deleted_at, a.attempts) == (0.0, 30.0, None, 2)
 
@@ -113,7 +109,7 @@ def test_progress_is_reported_for_every_pod() -> None:
 
 
 def test_retry_timers_alone_do_not_continue_the_run() -> None:
-    assert simulate(node("n1"), pod_requesting("a", "64")).simulated_seconds == 0.0
+    assert simulate(node("n1"), pod("a", cpu="64")).simulated_seconds == 0.0
 
 
 def test_a_retry_that_may_succeed_is_waited_for() -> None:
@@ -133,7 +129,7 @@ def test_a_retry_that_failed_is_not_waited_for_again() -> None:
 
 
 def test_until_determines_the_end_of_the_run() -> None:
-    feed = workload(node("n1"), pod_requesting("a", "64"), until_seconds=400.0)
+    feed = workload(node("n1"), pod("a", cpu="64"), until_seconds=400.0)
     result = simulation(feed).run()
     assert result.simulated_seconds == 400.0
     assert result.pods["default/a"].attempts == 2  # the flush after five minutes
@@ -275,7 +271,7 @@ def with_kubelet(name: str, version: str) -> Content:
 
 def test_a_plugin_can_read_a_declared_field() -> None:
     nodes = [with_kubelet("old", "v1.30.0"), with_kubelet("new", "v1.37.0")]
-    result = simulate(*nodes, pod_requesting("a", "3"), pod_requesting("b", "3"), plugins=[Kubelet])
+    result = simulate(*nodes, pod("a", cpu="3"), pod("b", cpu="3"), plugins=[Kubelet])
     assert result.placements == {"default/a": "new"}
     assert "1 node(s) had kubelet v1.30.0" in result.unschedulable["default/b"]
 
@@ -415,7 +411,7 @@ def test_plugins_are_closed_even_if_the_run_fails(monkeypatch: pytest.MonkeyPatc
             closed.append(self.name)
 
     monkeypatch.setattr(NodeResourcesFit, "filter", lambda *_: iter(()))
-    run = simulation(workload(node("n1"), pod_requesting("a", "64")), Closing)
+    run = simulation(workload(node("n1"), pod("a", cpu="64")), Closing)
     with pytest.raises(InvariantBroken):
         run.run()
     assert closed == ["Closing"]
@@ -426,7 +422,7 @@ def test_plugins_are_closed_even_if_the_run_fails(monkeypatch: pytest.MonkeyPatc
 
 def test_capacity_is_not_checked_if_the_configuration_does_not_filter_by_it() -> None:
     config = profile(plugins={"filter": {"disabled": [{"name": "NodeResourcesFit"}]}})
-    feed = workload(node("n1"), pod_requesting("a", "3"), pod_requesting("b", "3"))
+    feed = workload(node("n1"), pod("a", cpu="3"), pod("b", cpu="3"))
     assert len(simulation(feed, config=config).run().placements) == 2
 
 

@@ -74,7 +74,7 @@ def test_a_wait_for_first_consumer_claim_gets_a_volume_where_its_pod_goes() -> N
 
 def test_a_victim_whose_volume_is_being_provisioned_is_not_lost() -> None:
     """The victim's binding is cancelled, and the victim is placed on a later node."""
-    important = pod("high", containers=[container("4")], priority=1000)
+    important = pod("high", cpu="4", priority=1000)
     low = _using("low", containers=[container("4")])
     initial = [node("a"), _class(provisioner=PROVISIONER), _claim(), low]
     steps = (create(0.5, important), create(30, node("b")))

@@ -4,13 +4,21 @@ from collections.abc import Hashable
 from typing import final
 
 import numpy as np
+import pytest
 
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.plugin import ReservePlugin, ScalarFilterPlugin, ScorePlugin, SignPlugin
+from bayplan.framework.plugin import (
+    Plugin,
+    ReservePlugin,
+    ScalarFilterPlugin,
+    ScorePlugin,
+    SignPlugin,
+)
 from bayplan.framework.status import Status, unschedulable
 from bayplan.state.columns import NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo
+from bayplan.testing import CheckFailed, check_plugin
 
 
 @final
@@ -64,3 +72,10 @@ class CountsDownTwice(ReservePlugin):
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         self._total = max(0, self._total - 1)
+
+
+def failure_of(plugin_class: type[Plugin]) -> str:
+    """The message of the check that refuses a plugin."""
+    with pytest.raises(CheckFailed) as failed:
+        check_plugin(plugin_class)
+    return str(failed.value)

@@ -4,13 +4,11 @@ from collections.abc import Iterable
 from typing import final
 
 import numpy as np
-import pytest
 
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import (
     Caching,
     FilterPlugin,
-    Plugin,
     PreFilterPlugin,
     ScalarFilterPlugin,
     ScalarScorePlugin,
@@ -22,14 +20,7 @@ from bayplan.state.change_log import Facet
 from bayplan.state.columns import NodeMask, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo
-from bayplan.testing import CheckFailed, check_plugin
-from tests.testing.broken_plugins import RanksNodes, WritesColumns
-
-
-def failure_of(plugin_class: type[Plugin]) -> str:
-    with pytest.raises(CheckFailed) as failed:
-        check_plugin(plugin_class)
-    return str(failed.value)
+from tests.testing.broken_plugins import RanksNodes, WritesColumns, failure_of
 
 
 def test_a_score_that_depends_on_the_selection_is_detected() -> None:

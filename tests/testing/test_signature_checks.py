@@ -8,19 +8,13 @@ import msgspec
 import pytest
 
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.plugin import Caching, Plugin, ScalarScorePlugin, SignPlugin
+from bayplan.framework.plugin import Caching, ScalarScorePlugin, SignPlugin
 from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo
 from bayplan.testing import CheckFailed, SampleCluster, check_plugin
-from tests.testing.broken_plugins import SignsTooLittle
+from tests.testing.broken_plugins import SignsTooLittle, failure_of
 
 POLICY = "test.org/v1 Policy"
-
-
-def failure_of(plugin_class: type[Plugin]) -> str:
-    with pytest.raises(CheckFailed) as failed:
-        check_plugin(plugin_class)
-    return str(failed.value)
 
 
 def test_equal_signatures_with_different_results_are_detected_and_the_field_is_named() -> None:

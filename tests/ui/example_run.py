@@ -8,7 +8,7 @@ from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.plugins.registry import default_registry
 from bayplan.sim.input.workload import Step, Workload
 from bayplan.sim.simulation import Simulation
-from tests.kit.manifests import Content, container, node, pod, pod_group, priority_class
+from tests.kit.manifests import Content, node, pod, pod_group, priority_class
 from tests.sim.runs import create, delete, patch, workload
 
 GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
@@ -66,7 +66,7 @@ def _node(number: int) -> Content:
 
 
 def _pod(name: str, cpu: str, **fields: Any) -> Content:
-    return pod(name, containers=[container(cpu)], **fields)
+    return pod(name, cpu=cpu, **fields)
 
 
 def simulated(feed: Workload) -> Simulation:

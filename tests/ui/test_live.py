@@ -29,7 +29,7 @@ from bayplan.testing import node as sample_node
 from bayplan.ui import answers, pages
 from bayplan.ui.live import TICK_SECONDS, SchedulerSubject
 from bayplan.ui.subjects import NotReady
-from tests.kit.manifests import container, node, pod
+from tests.kit.manifests import node, pod
 from tests.ui.fetching import PAGE
 from tests.ui.live_client import get
 from tests.ui.live_scheduler import LiveScheduler, live_scheduler
@@ -40,8 +40,8 @@ GATED = pod("gated", schedulingGates=[{"name": "example.com/quota"}])
 @pytest.fixture(scope="module")
 def live() -> Iterator[LiveScheduler]:
     nodes = [node(f"n{number}", labels={"zone": "ab"[number % 2]}) for number in range(4)]
-    huge = pod("huge", containers=[container("900")])
-    pods = [pod(f"web-{number}", containers=[container("1")]) for number in range(6)]
+    huge = pod("huge", cpu="900")
+    pods = [pod(f"web-{number}", cpu="1") for number in range(6)]
     with live_scheduler(*nodes, huge, GATED, *pods) as scheduler:
         until(lambda: overview(scheduler).placed == 6)
         yield scheduler
@@ -103,7 +103,7 @@ def test_a_decision_is_the_record_of_the_journal(live: LiveScheduler) -> None:
 
 
 def test_the_page_goes_back_in_time(live: LiveScheduler) -> None:
-    live.create(pod("late", containers=[container("1")]))
+    live.create(pod("late", cpu="1"))
     until(lambda: overview(live).placed == 7)
     before = msgspec.json.decode(
         get(f"{live.url}api/pod?name=default/late")[2], type=answers.PodAnswer
@@ -140,7 +140,7 @@ def test_a_browser_receives_a_change_within_seconds(live: LiveScheduler) -> None
         assert stream.headers["Content-Type"] == "text/event-stream"
         first = tick(stream)
         assert (first.replica, first.reason) == (LEADING, "")
-        live.create(pod("heard", containers=[container("100m")]))
+        live.create(pod("heard", cpu="100m"))
         second = tick(stream)
         assert second.change > first.change
         assert second.seconds - first.seconds < 5
@@ -171,12 +171,12 @@ def test_a_tick_waits_until_a_burst_of_pods_is_bound(live: LiveScheduler) -> Non
     def begin() -> None:
         for uid in burst:
             in_flight.start(uid)
-        live.cluster.create(pod("first-of-the-burst", containers=[container("100m")]))
+        live.cluster.create(pod("first-of-the-burst", cpu="100m"))
         live.loop.call_later(2 * TICK_SECONDS, end)
 
     with urlopen(f"{live.url}api/events", timeout=20) as stream:
         tick(stream)
-        live.create(pod("before-the-burst", containers=[container("100m")]))
+        live.create(pod("before-the-burst", cpu="100m"))
         before = tick(stream)
         live.call(begin)
         later = tick(stream)
@@ -409,7 +409,7 @@ def test_what_if_answers_about_the_present_and_changes_nothing(live: LiveSchedul
 def test_questions_of_one_snapshot_are_about_one_state(live: LiveScheduler) -> None:
     question = "whatif?cordon=n1&snapshot="
     first = computed(live, f"{question}2")["value"]["before"]["pods"]
-    live.create(pod("newer", containers=[container("100m")]))
+    live.create(pod("newer", cpu="100m"))
     until(lambda: json.loads(get(f"{live.url}api/pods?search=newer")[2])["total"] == 1)
     assert computed(live, f"{question}3")["value"]["before"]["pods"] == first + 1
     assert computed(live, f"{question}2")["value"]["before"]["pods"] == first

@@ -17,7 +17,7 @@ from tests.ui.two_run_subjects import runs_of_eight_nodes
 
 def feed() -> Workload:
     """Two pods run on n1; a third pod fits on n1 and n2."""
-    placed = [pod(f"old-{i}", nodeName="n1", containers=[container("500m")]) for i in (1, 2)]
+    placed = [pod(f"old-{i}", nodeName="n1", cpu="500m") for i in (1, 2)]
     return workload(node("n1"), node("n2"), *placed, pod("new"), pod("huge", containers=BIG))
 
 
@@ -84,7 +84,7 @@ def test_a_run_compared_with_itself_has_no_differences(tmp_path: Path) -> None:
 
 
 def test_a_pod_that_only_one_run_placed_is_a_difference(tmp_path: Path) -> None:
-    pods = pod("new"), pod("more", containers=[container("3500m")])
+    pods = pod("new"), pod("more", cpu="3500m")
     small, large = workload(node("n1"), *pods), workload(node("n1"), node("n2"), *pods)
     subject = [
         RunSubject(write_run(tmp_path / "small", small)),

@@ -31,10 +31,6 @@ def additions_to(cluster: ClusterPicture, *objects: Content) -> Additions:
     return read_additions(objects, cluster, features=NO_FEATURES)
 
 
-def pod_with_cpu(name: str, cpu: str, **fields: Any) -> Content:
-    return pod(name, containers=[container(cpu)], **fields)
-
-
 def deployment(name: str, replicas: int, cpu: str = "1", **spec: Any) -> Content:
     """A Deployment whose pods request this much CPU. ``spec``: fields of the pods' spec."""
     labels = {"app": name}

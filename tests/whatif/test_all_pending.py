@@ -11,7 +11,7 @@ from bayplan.problems import BadInputError
 from bayplan.whatif.all_pending import PendingGroup, PendingPods
 from bayplan.whatif.cluster import Cluster
 from bayplan.whatif.placing import Placer
-from tests.kit.manifests import Content, container, node, pod, pod_group
+from tests.kit.manifests import Content, node, pod, pod_group
 from tests.whatif.clusters import cluster_of, model_of
 
 GPU = "nvidia.com/gpu"
@@ -25,7 +25,7 @@ def machine(name: str, cpu: str = "4", **more: Any) -> Content:
 def waiting(name: str, workload: str, cpu: str = "1", **spec: Any) -> Content:
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": workload, "uid": workload}
     metadata = {"ownerReferences": [{**owner, "controller": True}], "labels": {"app": workload}}
-    content = pod(name, containers=[container(cpu)], **spec)
+    content = pod(name, cpu=cpu, **spec)
     content["metadata"] |= metadata
     return content
 
@@ -158,7 +158,7 @@ def test_the_members_of_a_pod_group_wait_for_the_cause_of_the_first_that_does_no
     members = [
         pod(
             f"train-{i}",
-            containers=[container("3")],
+            cpu="3",
             labels=labels,
             volumes=[{"name": f"token-{i}", "projected": {"sources": []}}],
             ownerReferences=[

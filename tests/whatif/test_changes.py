@@ -9,8 +9,8 @@ from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.picture import plain
 from bayplan.sim.input.what_if import NewNodes, Scaling, WhatIf
 from bayplan.whatif.changes import Outcome, make_changes
-from tests.kit.manifests import Content, node
-from tests.whatif.clusters import cluster_of, deployment, model_of, owned_pod, pod_with_cpu
+from tests.kit.manifests import Content, node, pod
+from tests.whatif.clusters import cluster_of, deployment, model_of, owned_pod
 
 UNREACHABLE = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
 DEDICATED = {"key": "team", "value": "a", "effect": "NoSchedule"}
@@ -51,7 +51,7 @@ def test_pods_of_daemon_sets_are_removed_with_their_node() -> None:
 
 def test_a_pod_of_higher_priority_is_placed_first() -> None:
     full = owned_pod("web-a", "n1", "3", priority=10)
-    waiting = pod_with_cpu("waiting", "2", priority=0)
+    waiting = pod("waiting", cpu="2", priority=0)
     objects = [node("n1"), node("n2", spec={"unschedulable": True}), full, waiting]
     _, outcome = changed(WhatIf(uncordon=("n2",), remove=("n1",)), *objects)
     assert [(move.pod, move.target) for move in outcome.moves] == [("default/web-a", "n2")]
@@ -74,7 +74,7 @@ def test_two_changes_of_one_object_both_count() -> None:
 def test_a_change_of_fields_leaves_an_uncordoned_node_uncordoned() -> None:
     cordoned = node("n1", spec={"unschedulable": True})
     change = WhatIf(uncordon=("n1",), apply=(labelled("n1", disk="ssd"),))
-    model, outcome = changed(change, cordoned, pod_with_cpu("waiting", "1"))
+    model, outcome = changed(change, cordoned, pod("waiting", cpu="1"))
     assert [(move.pod, move.target) for move in outcome.moves] == [("default/waiting", "n1")]
     assert isinstance(present := model.get(NODE, "", "n1"), Node)
     assert not present.spec.unschedulable

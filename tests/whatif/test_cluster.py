@@ -12,14 +12,14 @@ from bayplan.adapters.live.credentials import CredentialsError
 from bayplan.problems import BadInputError
 from tests.cli.command_line import answer, profile, write_objects
 from tests.kit.manifests import node, pod
-from tests.whatif.clusters import deployment, owned_pod, pod_with_cpu
+from tests.whatif.clusters import deployment, owned_pod
 
 NODES = [node("n1"), node("n2")]
 
 
 def test_files_objects_and_runs_are_clusters(tmp_path: Path) -> None:
     path = write_objects(tmp_path / "cluster.yaml", *NODES)
-    with bayplan.Cluster.from_files(path, pod_with_cpu("a", "1", nodeName="n1")) as cluster:
+    with bayplan.Cluster.from_files(path, pod("a", cpu="1", nodeName="n1")) as cluster:
         assert repr(cluster) == f"Cluster({path}: 2 nodes, 1 pods, 0 waiting)"
     answer("simulate", path, "--out", tmp_path / "run")
     with bayplan.Cluster.from_run(tmp_path / "run") as cluster:
@@ -28,7 +28,7 @@ def test_files_objects_and_runs_are_clusters(tmp_path: Path) -> None:
 
 def test_tables_are_data_frames() -> None:
     running = owned_pod("web-a", "n1", "1500m")
-    with bayplan.Cluster.from_files(*NODES, running, pod_with_cpu("big", "8")) as cluster:
+    with bayplan.Cluster.from_files(*NODES, running, pod("big", cpu="8")) as cluster:
         assert isinstance(cluster.nodes, pandas.DataFrame)
         nodes = cluster.nodes.set_index("node")
         assert nodes.loc["n1", ["pods", "cpu", "cpu_requested"]].tolist() == [1, 4.0, 1.5]
@@ -57,12 +57,12 @@ def test_placements_last_until_the_end_of_a_trial() -> None:
             assert cluster.schedule(deployment("web", 6)).fits
             assert len(cluster.placements) == 6
             assert not cluster.fit(deployment("api", 3)).fits
-            cluster.schedule(pod_with_cpu("a", "1"))
+            cluster.schedule(pod("a", cpu="1"))
             with pytest.raises(BadInputError, match="Pod default/a is in the cluster already"):
-                cluster.schedule(pod_with_cpu("a", "1"))
+                cluster.schedule(pod("a", cpu="1"))
         assert cluster.placements.empty
         assert cluster.fit(deployment("api", 3)).fits
-        cluster.schedule(pod_with_cpu("a", "3"))
+        cluster.schedule(pod("a", cpu="3"))
         assert len(cluster.placements) == 1
 
 
@@ -93,7 +93,7 @@ def test_the_configuration_determines_the_placements() -> None:
 
 def test_answers_are_texts_and_shown_in_notebooks() -> None:
     with bayplan.Cluster.from_files(*NODES) as cluster:
-        answer = cluster.fit(pod_with_cpu("huge", "64"))
+        answer = cluster.fit(pod("huge", cpu="64"))
         assert str(answer).startswith("0 of 1 pod fits into the cluster\n")
         assert answer._repr_html_().startswith("<pre")
         assert "nodes of the cluster can be drained" in str(cluster.drain_each())
@@ -107,7 +107,7 @@ def test_changes_are_keywords_or_a_document() -> None:
         assert by_name.after.nodes == 3
         document = bayplan.WhatIf(add=(bayplan.NewNodes(template="n2"),))
         assert cluster.whatif(document, drain=["n1"]) == by_name
-        shapes = cluster.whatif(cordon=["n1"], shapes=[pod_with_cpu("small", "1")])
+        shapes = cluster.whatif(cordon=["n1"], shapes=[pod("small", cpu="1")])
         assert shapes.before.headroom == {"small": 7}
         assert len(cluster.nodes) == 2
 
@@ -139,7 +139,7 @@ def test_a_change_of_another_type_says_what_is_wanted(
 
 
 def test_why_explains_a_pending_pod_and_a_bound_one() -> None:
-    objects = [*NODES, pod_with_cpu("large", "5"), owned_pod("web-a", "n1")]
+    objects = [*NODES, pod("large", cpu="5"), owned_pod("web-a", "n1")]
     with bayplan.Cluster.from_files(*objects) as cluster:
         assert "Insufficient cpu: 2 nodes, the nearest lacks 1" in str(cluster.why("large"))
         assert cluster.why("default/large").fixes

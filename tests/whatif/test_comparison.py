@@ -19,7 +19,6 @@ from tests.whatif.clusters import (
     deployment,
     model_of,
     owned_pod,
-    pod_with_cpu,
 )
 
 
@@ -52,7 +51,7 @@ def test_pods_of_a_drained_node_move() -> None:
 def test_rows_are_sorted_by_name_and_pods_without_a_node_come_first() -> None:
     drained = [owned_pod(f"web-{number}", "n1", "100m") for number in (10, 9, 2)]
     large = owned_pod("web-11", "n1", "3")
-    waiting = [pod_with_cpu(name, "3") for name in ("job-10", "job-9")]
+    waiting = [pod(name, cpu="3") for name in ("job-10", "job-9")]
     answer = compared(
         node("n1"),
         node("n2", cpu="1"),
@@ -156,7 +155,7 @@ def test_objects_are_applied() -> None:
     bigger = {**node("n1"), "status": {"allocatable": {"cpu": "16", "pods": "110"}}}
     answer = compared(
         node("n1"),
-        pod_with_cpu("waiting", "8"),
+        pod("waiting", cpu="8"),
         change=WhatIf(apply=(bigger, deployment("web", 3, "2"))),
     )
     assert ("default/waiting", "", "n1") in moves(answer)
@@ -166,7 +165,7 @@ def test_objects_are_applied() -> None:
 
 def test_cordoned_nodes_take_no_pods_and_uncordoned_nodes_do() -> None:
     closed = node("n2", spec={"unschedulable": True})
-    full, waiting = owned_pod("web-a", "n1", "3"), pod_with_cpu("waiting", "2")
+    full, waiting = owned_pod("web-a", "n1", "3"), pod("waiting", cpu="2")
     change = WhatIf(cordon=("n1",), uncordon=("n2",))
     answer = compared(node("n1"), closed, full, waiting, change=change)
     assert moves(answer) == [("default/waiting", "", "n2")]

@@ -5,13 +5,13 @@ from bayplan.config import SchedulerConfig
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.plugins.registry import default_registry
 from bayplan.whatif.configuration import what_if_configured
-from tests.kit.manifests import node
-from tests.whatif.clusters import cluster_of, pod_with_cpu
+from tests.kit.manifests import node, pod
+from tests.whatif.clusters import cluster_of
 
 
 def test_equal_configurations_place_every_pod_on_the_same_node() -> None:
-    pods = [pod_with_cpu(f"a{number}", "1") for number in range(6)]
-    cluster = cluster_of(node("n1"), node("n2"), *pods, pod_with_cpu("huge", "9"))
+    pods = [pod(f"a{number}", cpu="1") for number in range(6)]
+    cluster = cluster_of(node("n1"), node("n2"), *pods, pod("huge", cpu="9"))
     first, second = (
         ClusterModel(cluster, SchedulerConfig(), default_registry(())) for _ in range(2)
     )

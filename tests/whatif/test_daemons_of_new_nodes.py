@@ -15,7 +15,7 @@ from bayplan.whatif.changes import make_changes
 from bayplan.whatif.over_time import what_if_over_time
 from tests.kit.manifests import Content, container, node, pod, priority_class
 from tests.sim.manifests import controller
-from tests.whatif.clusters import cluster_of, model_of, owned_pod, pod_with_cpu
+from tests.whatif.clusters import cluster_of, model_of, owned_pod
 
 HOSTNAME = "kubernetes.io/hostname"
 
@@ -46,7 +46,7 @@ TERMS = {
 }
 RUNNING = owned_pod("agent-1", "n1", kind="DaemonSet")
 #: With 1 CPU of the agent in use and 1 of another pod, 2 of n1 are free.
-USED = [RUNNING, pod_with_cpu("used", "1500m", nodeName="n1")]
+USED = [RUNNING, pod("used", cpu="1500m", nodeName="n1")]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ USED = [RUNNING, pod_with_cpu("used", "1500m", nodeName="n1")]
 )
 def test_every_question_gives_the_same_answer(objects: list[Content], fits: bool) -> None:
     tolerations = [{"key": "gpu", "operator": "Exists"}]
-    cluster = cluster_of(*objects, pod_with_cpu("big", "3500m", tolerations=tolerations))
+    cluster = cluster_of(*objects, pod("big", cpu="3500m", tolerations=tolerations))
     model = model_of(cluster)
     fixes = explain_pod(model, "default/big").fixes
     by_fix = any(fix.steps == ("add one node like n1",) for fix in fixes)
@@ -89,7 +89,7 @@ def test_every_question_gives_the_same_answer(objects: list[Content], fits: bool
 
 
 def test_a_node_that_is_applied_gets_the_pods_of_its_daemon_sets() -> None:
-    model = model_of(cluster_of(pool_node(), agent("1"), *USED, pod_with_cpu("big", "3500m")))
+    model = model_of(cluster_of(pool_node(), agent("1"), *USED, pod("big", cpu="3500m")))
     change = WhatIf(apply=(node("n2"),))
     outcome = make_changes(model, change, AdditionsReader(model))
     assert [(move.pod[:14], move.target) for move in outcome.moves] == [("default/agent-", "n2")]

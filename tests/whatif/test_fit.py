@@ -14,7 +14,6 @@ from tests.whatif.clusters import (
     cluster_of,
     deployment,
     model_of,
-    pod_with_cpu,
     unit_of,
 )
 
@@ -31,7 +30,7 @@ def gang_job(parallelism: int, cpu: str = "1") -> Content:
 def test_pods_get_the_nodes_that_a_simulation_gives_them() -> None:
     nodes = [node(f"n{number}") for number in range(1, 6)]
     running = [pod(f"r{number}", nodeName=f"n{number}") for number in (1, 1 + 1)]
-    workload = [deployment("web", 6), pod_with_cpu("big", "4"), pod_with_cpu("huge", "5")]
+    workload = [deployment("web", 6), pod("big", cpu="4"), pod("huge", cpu="5")]
     cluster = cluster_of(*nodes, *running)
     answer = fit(model_of(cluster), additions_to(cluster, *workload))
     simulated = bayplan.simulate(*nodes, *running, *workload).summary
@@ -52,17 +51,17 @@ def test_a_group_fits_as_a_whole_or_not_at_all() -> None:
 
 
 def test_victims_of_preemption_are_named() -> None:
-    low = pod_with_cpu("low", "3", nodeName="n1", priority=0)
+    low = pod("low", cpu="3", nodeName="n1", priority=0)
     cluster = cluster_of(node("n1"), priority_class("high", 1000), low)
-    high = pod_with_cpu("high", "2", priorityClassName="high")
+    high = pod("high", cpu="2", priorityClassName="high")
     answer = fit(model_of(cluster), additions_to(cluster, high))
     assert answer.fits
     assert answer.victims == ["default/low"]
 
 
 def test_pods_of_the_cluster_that_wait_are_placed_first() -> None:
-    cluster = cluster_of(node("n1"), pod_with_cpu("waiting", "2"), pod_with_cpu("huge", "5"))
-    workload = additions_to(cluster, pod_with_cpu("a", "3"))
+    cluster = cluster_of(node("n1"), pod("waiting", cpu="2"), pod("huge", cpu="5"))
+    workload = additions_to(cluster, pod("a", cpu="3"))
     model = model_of(cluster)
     with model.trial():
         answer = fit(model, workload)
@@ -86,7 +85,7 @@ def test_a_pod_of_another_scheduler_is_refused() -> None:
 
 
 def test_the_count_ends_at_the_first_pod_that_does_not_fit() -> None:
-    cluster = cluster_of(node("n1"), node("n2"), pod_with_cpu("a", "3", nodeName="n1"))
+    cluster = cluster_of(node("n1"), node("n2"), pod("a", cpu="3", nodeName="n1"))
     answer = max_fit(model_of(cluster), unit_of(additions_to(cluster, deployment("web", 1, "2"))))
     assert answer.count == 2
     assert answer.nodes == {"n2": 2}

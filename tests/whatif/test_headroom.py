@@ -8,13 +8,13 @@ from bayplan.whatif.headroom import headroom
 from bayplan.whatif.text import WaitingPods
 from tests.kit.manifests import node, pod, pod_group
 from tests.sim.manifests import controller
-from tests.whatif.clusters import additions_to, cluster_of, deployment, model_of, pod_with_cpu
+from tests.whatif.clusters import additions_to, cluster_of, deployment, model_of
 
 
 def test_each_shape_is_counted_alone() -> None:
-    cluster = cluster_of(node("n1"), node("n2"), pod_with_cpu("waiting", "8"))
+    cluster = cluster_of(node("n1"), node("n2"), pod("waiting", cpu="8"))
     model = model_of(cluster)
-    shapes = [pod_with_cpu("small", "1"), pod_with_cpu("large", "3"), deployment("web", 3, "2")]
+    shapes = [pod("small", cpu="1"), pod("large", cpu="3"), deployment("web", 3, "2")]
     additions = additions_to(cluster, *shapes)
     answer = headroom(model, additions, BUILT_IN_KINDS)
     assert {one.shape: one.max.count for one in answer.shapes} == {"small": 8, "large": 2, "web": 4}

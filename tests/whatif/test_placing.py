@@ -1,5 +1,7 @@
 """The pods that wait are placed as the scheduler of the cluster would place them."""
 
+from typing import Any
+
 import pytest
 
 from bayplan.api.pod_groups import BUILT_IN_KINDS
@@ -11,8 +13,8 @@ from bayplan.whatif.comparison import WhatIfAnswer, what_if
 from bayplan.whatif.drain_each import Departures, drain_each, remove_each
 from bayplan.whatif.placing import Placer
 from bayplan.whatif.text import WaitingPods
-from tests.kit.manifests import Content, node
-from tests.whatif.clusters import cluster_of, deployment, model_of, owned_pod, pod_with_cpu
+from tests.kit.manifests import Content, node, pod
+from tests.whatif.clusters import cluster_of, deployment, model_of, owned_pod
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -29,9 +31,9 @@ def placed(*objects: Content) -> dict[str, str]:
     return {move.pod.partition("/")[2]: move.target for move in placer.moves()}
 
 
-def aged(name: str, cpu: str, minute: int, **fields: object) -> Content:
+def aged(name: str, cpu: str, minute: int, **fields: Any) -> Content:
     stamp = f"2026-01-01T00:{minute:02}:00Z"
-    made = pod_with_cpu(name, cpu, **fields)
+    made = pod(name, cpu=cpu, **fields)
     return {**made, "metadata": {**made["metadata"], "creationTimestamp": stamp}}
 
 
@@ -43,15 +45,15 @@ def test_the_priority_decides_who_is_placed_and_then_the_age() -> None:
 def test_a_pod_that_needs_another_is_tried_again() -> None:
     term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": ZONE}
     affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    first = pod_with_cpu("a", "1", priority=9, affinity=affinity)
-    second = pod_with_cpu("z", "1", labels={"app": "db"})
+    first = pod("a", cpu="1", priority=9, affinity=affinity)
+    second = pod("z", cpu="1", labels={"app": "db"})
     assert placed(node("n1", labels={ZONE: "x"}), first, second) == {"a": "n1", "z": "n1"}
 
 
 def test_a_victim_that_a_controller_owns_waits_in_turn() -> None:
     low = owned_pod("web-1", "n1", "3")
-    objects = [node("n1"), node("n2"), low, pod_with_cpu("used", "2", nodeName="n2", priority=9)]
-    assert placed(*objects, pod_with_cpu("high", "4", priority=9)) == {"high": "n1"}
+    objects = [node("n1"), node("n2"), low, pod("used", cpu="2", nodeName="n2", priority=9)]
+    assert placed(*objects, pod("high", cpu="4", priority=9)) == {"high": "n1"}
 
 
 def test_a_pod_that_waits_in_both_is_no_consequence_of_a_drain() -> None:
@@ -61,8 +63,8 @@ def test_a_pod_that_waits_in_both_is_no_consequence_of_a_drain() -> None:
         node("n1"),
         node("n2"),
         *pods,
-        pod_with_cpu("fits", "1", priority=3),
-        pod_with_cpu("huge", "9"),
+        pod("fits", cpu="1", priority=3),
+        pod("huge", cpu="9"),
     )
     assert [one.pod for one in answer.waited_before] == ["default/huge"]
     assert [move.pod for move in answer.placed_before] == ["default/fits"]
@@ -89,7 +91,7 @@ def test_forty_displaced_pods_have_a_line_and_those_without_a_node_come_first() 
 
 
 def test_scaling_and_new_nodes_give_nodes_to_pods_that_had_none() -> None:
-    objects = [node("n1"), deployment("web", 2, "1500m"), pod_with_cpu("waits", "3")]
+    objects = [node("n1"), deployment("web", 2, "1500m"), pod("waits", cpu="3")]
     scaling = Scaling(kind="Deployment", name="web", replicas=4)
     answer = compared(WhatIf(scale=(scaling,), add=(NewNodes(template="n1"),)), *objects)
     placed_pods = [(move.waited, move.source) for move in answer.moves]
@@ -99,7 +101,7 @@ def test_scaling_and_new_nodes_give_nodes_to_pods_that_had_none() -> None:
 
 
 def test_the_answers_about_all_nodes_begin_with_the_cluster_at_rest() -> None:
-    waits = pod_with_cpu("waits", "4", priority=3)
+    waits = pod("waits", cpu="4", priority=3)
     objects = [node("n1"), node("n2"), owned_pod("web-1", "n1", "1")]
     assert [row.can_go for row in drain_each(model_of(cluster_of(*objects))).departures] == [
         True,

@@ -114,7 +114,12 @@ def _overflowed(amount_nanos: int, amount: int) -> int:
         if digits % 1000:
             break
         digits //= 1000
-    return 0 if digits < _STORED_DIGITS_END else (amount + 2**63) % 2**64 - 2**63
+    return 0 if digits < _STORED_DIGITS_END else wrapped_int64(amount)
+
+
+def wrapped_int64(amount: int) -> int:
+    """An amount as Go's int64 has it: its lowest 64 bits."""
+    return (amount + 2**63) % 2**64 - 2**63
 
 
 def _away_from_zero(amount: int, part: int) -> int:

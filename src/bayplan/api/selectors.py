@@ -362,8 +362,9 @@ class NodeRequirements:
             return False
         if self._terms is not None and not any(t.matches(labels, name) for t in self._terms):
             return False
-        return first_untolerated(node.spec.taints or (), self._tolerations, _keeps_away) is None
+        return first_untolerated(node.spec.taints or (), self._tolerations, keeps_away) is None
 
 
-def _keeps_away(taint: Taint) -> bool:
+def keeps_away(taint: Taint) -> bool:
+    """Whether a node with the taint takes no new pod that does not tolerate it."""
     return taint.effect in (NO_SCHEDULE, NO_EXECUTE)

@@ -171,14 +171,15 @@ def _amounts(
         used = nodes.pods.counts() if resource == PODS else nodes.requested(resource)
         free = nodes.allocatable(resource) - used
         for name, pods in nominated.items():
-            left = free.item(places[name]) - sum(_requested(pod, resource) for pod in pods)
+            left = free.item(places[name]) - sum(requested_amount(pod, resource) for pod in pods)
             free[places[name]] = max(left, 0)
         allocatable[resource] = nodes.allocatable(resource).copy()
         lacking[resource] = np.maximum(requested - np.maximum(free, 0), 0)
     return NodeAmounts(places, allocatable, lacking)
 
 
-def _requested(pod: PodInfo, resource: str) -> int:
+def requested_amount(pod: PodInfo, resource: str) -> int:
+    """What a pod requests of a resource; of "pods" 1."""
     return 1 if resource == PODS else pod.requests.get(resource, 0)
 
 

@@ -17,6 +17,7 @@ from bayplan.explain.fixes.owners import Owners, owners_of
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.unjudged import why_no_pods
 from bayplan.objects.keys import ObjectKey
+from bayplan.objects.workloads import pod_name
 from bayplan.problems import suggestion
 from bayplan.sim.input.controller_kinds import CONTROLLERS
 from bayplan.state.pods import DEFAULT_NAMESPACE, PodInfo
@@ -45,9 +46,9 @@ def explain_workload(
     if not pods:
         return _without_pods(model, owners, kind, name)
     waiting = [pod for pod in pods if not pod.spec.node_name]
-    names = dict.fromkeys(_name(pod) for pod in waiting)
+    names = dict.fromkeys(pod_name(pod) for pod in waiting)
     in_order = [info for info in model.in_queue_order() if info.key in names]
-    first = next(iter((*(info.key for info in in_order), *names, _name(pods[0]))))
+    first = next(iter((*(info.key for info in in_order), *names, pod_name(pods[0]))))
     explanation = None
     with model.trial():
         fitting_count = _place(model, in_order)
@@ -84,10 +85,6 @@ def _present(model: ClusterModel) -> Iterator[Pod]:
         pod = cast(Pod, each)
         if not is_terminal(pod):
             yield pod
-
-
-def _name(pod: Pod) -> str:
-    return f"{pod.metadata.namespace or ''}/{pod.metadata.name}"
 
 
 def _group_name(model: ClusterModel, pod: Pod) -> str:

@@ -13,14 +13,12 @@ from typing import Any, final
 import numpy as np
 
 from bayplan.api.objects import (
-    NO_EXECUTE,
-    NO_SCHEDULE,
     PREFER_NO_SCHEDULE,
     Node,
     Taint,
     Toleration,
 )
-from bayplan.api.selectors import EXISTS, first_untolerated, tolerates
+from bayplan.api.selectors import EXISTS, first_untolerated, keeps_away, tolerates
 from bayplan.framework.arithmetic import uniform
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ClusterEventWithHint, QueueingHint, taint_events
@@ -122,7 +120,7 @@ def _closed(node: Node, pod: PodInfo) -> bool:
 def _refuses(taints: Sequence[Taint], pod: PodInfo) -> bool:
     if not taints:
         return False
-    return first_untolerated(taints, pod.shape.tolerations, _forbids) is not None
+    return first_untolerated(taints, pod.shape.tolerations, keeps_away) is not None
 
 
 # ---- verdicts ------------------------------------------------------------------------------
@@ -161,7 +159,7 @@ class _Verdicts:
         self.any_disliked = self.any_disliked or any(counts)
 
     def _rejects(self, taints: Iterable[Taint]) -> bool:
-        return first_untolerated(taints, self._tolerations, _forbids) is not None
+        return first_untolerated(taints, self._tolerations, keeps_away) is not None
 
     def _disliked_count(self, taints: Iterable[Taint]) -> int:
         return sum(
@@ -179,10 +177,6 @@ def _verdicts(pod: PodInfo, nodes: NodeView) -> _Verdicts:
 
 def _no_verdicts(shape: PodShape) -> _Verdicts:
     return _Verdicts(shape.tolerations)
-
-
-def _forbids(taint: Taint) -> bool:
-    return taint.effect in (NO_SCHEDULE, NO_EXECUTE)
 
 
 def _canonical(shape: PodShape) -> Hashable:

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from bayplan.api.pod_requests import CPU, MEMORY, PODS, Amounts, is_counted
+from bayplan.api.quantity import wrapped_int64
 from bayplan.state.columns import Column, Int64s, Mask, Rows, Scratch, Stack, is_any
 from bayplan.state.pods import PodShape
 
@@ -261,7 +262,7 @@ class _Resource:
         """Reduce the free amount."""
         values = self.free.values
         left = values.item(row) - amount
-        values[row] = left = left if -EXACT_BELOW < left < EXACT_BELOW else _as_int64(left)
+        values[row] = left = left if -EXACT_BELOW < left < EXACT_BELOW else wrapped_int64(left)
         if left < self.free_at_least:
             self.free_at_least = left
 
@@ -286,7 +287,7 @@ class _Resource:
     def _set(self, ints: Column, floats: Column, row: int, amount: int) -> None:
         if not -EXACT_BELOW < amount < EXACT_BELOW:
             self.is_exact = False
-            amount = _as_int64(amount)
+            amount = wrapped_int64(amount)
         ints.values[row] = amount
         floats.values[row] = amount
 
@@ -562,8 +563,3 @@ def uses(shape: PodShape) -> str:
 def _amounts_and_uses(shape: PodShape) -> tuple[PodAmounts, str]:
     pod_amounts = _amounts(shape)
     return pod_amounts, intern(repr((sorted(pod_amounts), shape.host_ports)))
-
-
-def _as_int64(amount: int) -> int:
-    """The amount wrapped to 64 bits, as in Go's int64."""
-    return (amount + 2**63) % 2**64 - 2**63

@@ -15,7 +15,7 @@ from bayplan.api.objects import PRIORITY_CLASS, Pod, PodCondition, decode
 from bayplan.clock import ManualClock
 from bayplan.objects.keys import ObjectKey, key_of, object_key
 from bayplan.ports import ApiError, ConflictError, EventType, NotFoundError, PatchPodStatus
-from tests.kit.manifests import Content, container, node, pod, pod_group
+from tests.kit.manifests import Content, node, pod, pod_group
 
 # ---- api server -----------------------------------------------------------------------------
 
@@ -138,7 +138,7 @@ def test_an_existing_name_is_refused() -> None:
 def test_an_invalid_object_is_refused_with_all_problems() -> None:
     world = TimedServer()
     with pytest.raises(ApiError) as error:
-        world.server.create(pod(containers=[container("-1")], restartPolicy="No"))
+        world.server.create(pod(cpu="-1", restartPolicy="No"))
     assert error.value.code == 422
     text = str(error.value)
     assert text == (

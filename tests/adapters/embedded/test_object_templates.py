@@ -10,7 +10,7 @@ from bayplan.adapters.embedded.versioned_store import VersionedStore
 from bayplan.api.objects import HOSTNAME_LABEL
 from bayplan.clock import ManualClock
 from bayplan.ports import ApiError
-from tests.kit.manifests import Content, container, node, pod
+from tests.kit.manifests import Content, node, pod
 
 
 @pytest.mark.parametrize(
@@ -44,11 +44,11 @@ def test_the_number_of_templates_is_bounded() -> None:
     templates, store = ObjectTemplates(), VersionedStore()
     server = ApiServer(ManualClock(), store, lambda seconds, call: None)
     for number in range(TEMPLATES_MAX + 1):
-        content = pod(f"p{number}", containers=[container(f"{number + 1}m")])
+        content = pod(f"p{number}", cpu=f"{number + 1}m")
         assert templates.find(content) is None
         templates.learn(server.create(content))
-    assert templates.find(pod("first", containers=[container("1m")])) is None
-    assert templates.find(pod("last", containers=[container(f"{TEMPLATES_MAX + 1}m")])) is not None
+    assert templates.find(pod("first", cpu="1m")) is None
+    assert templates.find(pod("last", cpu=f"{TEMPLATES_MAX + 1}m")) is not None
 
 
 # ---- nodes ----------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ def test_objects_of_one_template_may_differ_in_what_is_their_own(
 
 PODS = [
     pod("a"),
-    pod("b", containers=[container("2")]),
+    pod("b", cpu="2"),
     pod("c", namespace="x"),
     pod("d", labels={"app": "a"}),
     pod("e", finalizers=["example.com/f"]),

@@ -44,6 +44,7 @@ from tests.kit.api_server import (
     fine,
     kubeconfig,
     serving,
+    silent,
     status,
 )
 
@@ -167,10 +168,6 @@ def test_a_request_to_an_unreachable_server_has_no_effect(
 
 
 def test_a_timeout_leaves_the_outcome_unknown(tmp_path: Path) -> None:
-    async def silent(request: web.BaseRequest) -> web.StreamResponse:
-        await asyncio.Event().wait()
-        raise AssertionError
-
     with pytest.raises(OutcomeUnknownError, match="within"):
         response_and_naps(
             tmp_path, silent, lambda client: client.request("POST", "/x", timeout_seconds=0.05)
@@ -222,10 +219,6 @@ def test_a_request_whose_turn_comes_after_its_deadline_is_not_sent(tmp_path: Pat
 def test_a_request_that_gets_no_place_in_its_lane_before_its_deadline_is_not_sent(
     tmp_path: Path,
 ) -> None:
-    async def silent(request: web.BaseRequest) -> web.StreamResponse:
-        await asyncio.Event().wait()
-        raise AssertionError
-
     async def ask(client: ApiClient) -> None:
         requests = [
             asyncio.ensure_future(client.request("POST", "/x", lane=Lane.REVIEWS))
@@ -285,13 +278,9 @@ def test_a_silent_stream_is_closed(tmp_path: Path) -> None:
 def test_an_accepted_stream_without_an_answer_is_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def mute(request: web.BaseRequest) -> web.StreamResponse:
-        await asyncio.Event().wait()
-        raise AssertionError
-
     monkeypatch.setattr(streams_module, "STREAM_ANSWER_SECONDS", 0.05)
     with pytest.raises(WatchStalledError, match=r"GET /watch: nothing came for 0\.05 s"):
-        response_and_naps(tmp_path, mute, pieces)
+        response_and_naps(tmp_path, silent, pieces)
 
 
 def test_a_stream_with_a_broken_connection_is_closed(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from aiohttp import web
 
 from bayplan.adapters.live import event_writer
 from bayplan.adapters.live.event_writer import (
@@ -18,7 +17,7 @@ from bayplan.adapters.live.event_writer import (
 from bayplan.clock import ManualClock
 from bayplan.ports import EmitEvent, ObjectReference
 from tests.adapters.live.clients import talking_to
-from tests.kit.api_server import FakeApiServer, status
+from tests.kit.api_server import FakeApiServer, silent, status
 
 GROUP = ObjectReference("scheduling.k8s.io/v1beta1 PodGroup", "ns", "g", "uid-g", "3")
 
@@ -109,12 +108,8 @@ def test_each_event_has_a_unique_short_name() -> None:
 
 
 def test_events_that_a_silent_server_does_not_accept_are_dropped() -> None:
-    async def mute(request: web.BaseRequest) -> web.StreamResponse:
-        await asyncio.Event().wait()
-        raise AssertionError
-
     async def main() -> int:
-        async with talking_to(mute) as client:
+        async with talking_to(silent) as client:
             writer = EventWriter(client, ManualClock())
             writer.start()
             for number in range(100):

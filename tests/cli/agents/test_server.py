@@ -20,7 +20,7 @@ from bayplan.cli.agents.tools import Workplace
 from bayplan.cli.warm_models import WarmModels
 from bayplan.clock import RealClock
 from tests.cli.command_line import answer, bayplan
-from tests.kit.manifests import container, pod, pod_group
+from tests.kit.manifests import pod, pod_group
 
 _NODE = """\
 apiVersion: v1
@@ -170,9 +170,7 @@ def test_a_group_is_explained_by_the_levels_of_its_topology(cluster: Path) -> No
     train = pod_group("train", 2)
     train["metadata"]["annotations"] = {"bayplan.dev/required-topology": "zone"}
     labels = {"scheduling.x-k8s.io/pod-group": "train"}
-    members = [
-        pod(f"train-{index}", containers=[container("3")], labels=labels) for index in range(2)
-    ]
+    members = [pod(f"train-{index}", cpu="3", labels=labels) for index in range(2)]
     objects = [train, *members]
     cluster.write_text("\n---\n".join((CLUSTER, *map(json.dumps, objects))))
 

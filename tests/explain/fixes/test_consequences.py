@@ -57,7 +57,7 @@ def node_of(name: str, cpu: str = "2", **spec: Any) -> dict[str, Any]:
 
 def pod_of(name: str, cpu: str = "1", **options: Any) -> dict[str, Any]:
     metadata = options.pop("metadata", {})
-    return pod(name, containers=[container(cpu)], **metadata, **options)
+    return pod(name, cpu=cpu, **metadata, **options)
 
 
 def controller(kind: str, name: str, cpu: str = "1", **spec: Any) -> dict[str, Any]:

@@ -16,12 +16,12 @@ from bayplan.api.objects import (
 from bayplan.framework.events import UPDATE, ActionType, QueueingHint, resource_of_kind
 from bayplan.plugins.volume_binding import VolumeBinding
 from bayplan.testing.clusters import SampleCluster
+from tests.plugins.row_kit import hint
 from tests.plugins.volume_kit import (
     capacity,
     claim,
     csi_driver,
     csi_node,
-    hint,
     instance,
     storage_class,
     volume,

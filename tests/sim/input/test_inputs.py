@@ -20,7 +20,7 @@ from bayplan.sim.input.inputs import (
     seconds_in_the_future,
 )
 from bayplan.sim.input.workload import Verb, Workload
-from tests.kit.manifests import Content, container, node, pod, pod_group, priority_class
+from tests.kit.manifests import Content, node, pod, pod_group, priority_class
 from tests.sim.manifests import controller, owned, scenario
 
 # ---- inputs ---------------------------------------------------------------------------------
@@ -304,7 +304,7 @@ def test_all_problems_of_all_files_are_reported_at_once(tmp_path: Path) -> None:
     ("values", "words"),
     [
         pytest.param(
-            [pod(containers=[container("1x")])],
+            [pod(cpu="1x")],
             ["document 1 (Pod default/web)", "spec.containers[0].resources.requests.cpu", "1x"],
             id="quantity",
         ),

@@ -7,7 +7,7 @@ import pytest
 from bayplan.objects.keys import key_of, object_key
 from bayplan.sim.input.errors import InputError, InputErrors
 from bayplan.sim.input.object_checks import ObjectChecks, ObjectIndex, priority_class_name
-from tests.kit.manifests import Content, container, node, pod, pod_group, priority_class
+from tests.kit.manifests import Content, node, pod, pod_group, priority_class
 from tests.sim.manifests import controller, owned, template
 
 # ---- object checks --------------------------------------------------------------------------
@@ -35,7 +35,7 @@ def test_valid_objects_are_accepted(value: Any) -> None:
 
 
 def test_an_invalid_object_is_reported_with_its_place() -> None:
-    (line,) = lines(pod(containers=[container("1x")]))
+    (line,) = lines(pod(cpu="1x"))
     assert line == (
         "here (Pod default/web): spec.containers[0].resources.requests.cpu: "
         'found "1x", wanted a quantity such as 500m, 2 or 1Gi'

@@ -7,7 +7,7 @@ import pytest
 from rich.text import Text
 
 from bayplan.sim.output.result import SimulationResult
-from tests.kit.manifests import Content, container, node, pod, priority_class
+from tests.kit.manifests import Content, node, pod, priority_class
 from tests.sim.manifests import controller, owned, template
 from tests.sim.manifests import scenario as any_scenario
 from tests.sim.runs import load_objects, run_by_default
@@ -44,7 +44,7 @@ def delete_pod(name: str) -> Content:
 
 
 def urgent(name: str) -> Content:
-    return pod(name, priorityClassName="high", containers=[container("4")])
+    return pod(name, priorityClassName="high", cpu="4")
 
 
 def test_preempted_pods_of_a_deployment_are_named_in_the_summary(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ SELECTOR = {"matchLabels": {"app": "web"}}
 TEMPLATE = template(containers=[container("2")])
 N1 = {"kind": "Node", "name": "n1"}
 WEB = controller("Deployment", replicas=4, selector=SELECTOR, template=TEMPLATE)
-URGENT = pod("urgent", priorityClassName="high", containers=[container("4")])
+URGENT = pod("urgent", priorityClassName="high", cpu="4")
 NODES = (node("n1"), node("n2"))
 
 
@@ -57,8 +57,8 @@ ENDS: dict[str, tuple[list[Content], tuple[int, int], str]] = {
     "pods without a controller are preempted": (
         [
             node("n1"),
-            pod("a", containers=[container("2")]),
-            pod("b", containers=[container("2")]),
+            pod("a", cpu="2"),
+            pod("b", cpu="2"),
             priority_class("high", 100),
             scenario(at(60, create=[URGENT])),
         ],

@@ -14,7 +14,7 @@ from bayplan.sim.output.result import (
     SimulationResult,
 )
 from tests.cli.command_line import answer, write_objects
-from tests.kit.manifests import container, node, pod
+from tests.kit.manifests import node, pod
 from tests.scenarios.gangs import FIT, MING, X_K8S, add_member, put_group
 from tests.scenarios.world import World, scenario
 from tests.sim.runs import simulate
@@ -96,8 +96,8 @@ async def test_groups_of_two_kinds_with_one_name_are_both_reported(world: World)
 
 def kinds(tmp_path: Path, *flags: str) -> list[dict[str, Any]]:
     nodes = [node(f"n{number}") for number in range(4)]
-    pods = [pod(f"small-{number}", containers=[container("100m")]) for number in range(6)]
-    pods += [pod(f"large-{number}", containers=[container("2")]) for number in range(2)]
+    pods = [pod(f"small-{number}", cpu="100m") for number in range(6)]
+    pods += [pod(f"large-{number}", cpu="2") for number in range(2)]
     path = write_objects(tmp_path / "cluster.yaml", *nodes, *pods)
     return json.loads(answer("simulate", path, "-o", "json", *flags))["signatures"]
 

@@ -14,10 +14,10 @@ from bayplan.sim.input.sources import belongs_to_run
 from bayplan.sim.input.workload import Workload
 from bayplan.sim.output.result import SimulationResult
 from bayplan.sim.output.run_folder import RunFolder, RunFolderError, RunManifest, is_run
-from tests.kit.manifests import container, node, pod
+from tests.kit.manifests import node, pod
 from tests.sim.runs import simulation, workload
 
-FEED = workload(node("n1"), pod("a"), pod("b", containers=[container("64")]))
+FEED = workload(node("n1"), pod("a"), pod("b", cpu="64"))
 DEFAULT = RunManifest(seed=7, config=None, feature_gates="")
 
 

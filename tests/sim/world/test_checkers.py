@@ -56,12 +56,8 @@ class Watched:
         asyncio.run(self.cluster.bind(pod_info(stored.object), node_name))
 
 
-def pod_requesting(name: str, cpu: str = "3", **fields: Any) -> Content:
-    return pod(name, containers=[container(cpu)], **fields)
-
-
 def test_a_binding_over_capacity_is_detected() -> None:
-    watched = Watched(node("n1"), pod_requesting("a"), pod_requesting("b"))
+    watched = Watched(node("n1"), pod("a", cpu="3"), pod("b", cpu="3"))
     watched.bind("a")
     with pytest.raises(InvariantBroken) as broken:
         watched.bind("b")
@@ -77,21 +73,21 @@ def test_a_resource_missing_on_the_node_is_over_capacity() -> None:
 
 def test_one_pod_too_many_is_detected() -> None:
     small = {"allocatable": {"cpu": "64", "pods": "1"}}
-    watched = Watched(node("n1", status=small), pod_requesting("a"), pod_requesting("b"))
+    watched = Watched(node("n1", status=small), pod("a", cpu="3"), pod("b", cpu="3"))
     watched.bind("a")
     with pytest.raises(InvariantBroken, match="has 1 pods and now 2 taken"):
         watched.bind("b")
 
 
 def test_a_binding_that_fits_is_counted() -> None:
-    watched = Watched(node("n1"), node("n2"), pod_requesting("a"), pod_requesting("b"))
+    watched = Watched(node("n1"), node("n2"), pod("a", cpu="3"), pod("b", cpu="3"))
     watched.bind("a", "n1")
     watched.bind("b", "n2")
     assert watched.checker.bindings_checked == 2
 
 
 def test_the_capacity_of_deleted_pods_may_be_used() -> None:
-    watched = Watched(node("n1"), pod_requesting("a"), pod_requesting("b"), pod_requesting("c"))
+    watched = Watched(node("n1"), pod("a", cpu="3"), pod("b", cpu="3"), pod("c", cpu="3"))
     watched.bind("a")
     watched.cluster.end_pod(object_key(POD, "default", "a"))
     watched.bind("b")
@@ -102,23 +98,23 @@ def test_the_capacity_of_deleted_pods_may_be_used() -> None:
 
 def test_a_node_that_was_overfull_before_is_not_reported() -> None:
     watched = Watched(
-        node("n1"), pod_requesting("a", nodeName="n1"), pod_requesting("b", nodeName="n1")
+        node("n1"), pod("a", cpu="3", nodeName="n1"), pod("b", cpu="3", nodeName="n1")
     )
     assert watched.checker.bindings_checked == 0
     with pytest.raises(InvariantBroken):
-        Watched.bind(_with(watched, pod_requesting("c", "1m")), "c")
+        Watched.bind(_with(watched, pod("c", cpu="1m")), "c")
 
 
 def test_a_pod_without_requests_fits_on_a_full_node() -> None:
     watched = Watched(
-        node("n1"), pod_requesting("a", nodeName="n1"), pod_requesting("b", nodeName="n1")
+        node("n1"), pod("a", cpu="3", nodeName="n1"), pod("b", cpu="3", nodeName="n1")
     )
-    _with(watched, pod_requesting("c", "0")).bind("c")
+    _with(watched, pod("c", cpu="0")).bind("c")
     assert watched.checker.bindings_checked == 1
 
 
 def test_a_node_that_shrank_is_reported_only_at_the_next_binding() -> None:
-    watched = Watched(node("n1"), pod_requesting("a"), pod_requesting("b", "1m"))
+    watched = Watched(node("n1"), pod("a", cpu="3"), pod("b", cpu="1m"))
     watched.bind("a")
     watched.cluster.update(node("n1", status={"allocatable": {"cpu": "1", "pods": "110"}}))
     with pytest.raises(InvariantBroken, match="has 1000 cpu and now 3001 taken"):
@@ -126,7 +122,7 @@ def test_a_node_that_shrank_is_reported_only_at_the_next_binding() -> None:
 
 
 def test_a_binding_to_a_node_deleted_meanwhile_is_not_checked() -> None:
-    watched = Watched(node("n1"), pod_requesting("a"))
+    watched = Watched(node("n1"), pod("a", cpu="3"))
     watched.cluster.delete(object_key(NODE, "", "n1"))
     watched.bind("a")
     assert watched.checker.bindings_checked == 0
@@ -142,7 +138,7 @@ def test_a_filter_that_accepts_everything_ends_the_run(monkeypatch: pytest.Monke
         return iter(())
 
     monkeypatch.setattr(NodeResourcesFit, "filter", let_pass)
-    run = simulation(workload(node("n1"), pod_requesting("a"), pod_requesting("b")))
+    run = simulation(workload(node("n1"), pod("a", cpu="3"), pod("b", cpu="3")))
     with pytest.raises(InvariantBroken, match="default/b was bound to n1"):
         run.run()
 
@@ -154,7 +150,7 @@ def test_a_finished_run_has_no_differences() -> None:
     run = two_pods()
     run.run()
     assert differences(run.scheduler, run.cluster) == []
-    run.cluster.create(pod_requesting("untold"))
+    run.cluster.create(pod("untold", cpu="3"))
     assert differences(run.scheduler, run.cluster) == [
         "pod default/untold is pending in the API and not in the queue"
     ]
@@ -181,7 +177,7 @@ def test_a_run_that_never_binds_ends_with_the_name_of_the_pod(
 
 
 def two_pods() -> Simulation:
-    return simulation(workload(node("n1"), pod_requesting("a"), pod_requesting("b")))
+    return simulation(workload(node("n1"), pod("a", cpu="3"), pod("b", cpu="3")))
 
 
 # ---- gang checker ---------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from bayplan.objects.keys import object_key
 from bayplan.sim.output.result import Usage
 from bayplan.sim.world.occupancy import Occupancy
 from bayplan.state.pods import pod_info
-from tests.kit.manifests import Content, container, node, pod
+from tests.kit.manifests import Content, node, pod
 
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
 
@@ -31,7 +31,7 @@ def cpu_of(occupancy: Occupancy) -> Usage:
 
 
 def placed(name: str = "web", cpu: str = "1", **fields: Any) -> Content:
-    return pod(name, nodeName="n1", containers=[container(cpu)], **fields)
+    return pod(name, nodeName="n1", cpu=cpu, **fields)
 
 
 def key_of(name: str) -> Any:

@@ -13,7 +13,7 @@ from bayplan.objects.keys import object_key
 from bayplan.sim.simulation import Simulation
 from bayplan.sim.world.retry_outlook import RetryOutlook
 from tests.framework.answering import answering
-from tests.kit.manifests import Content, container, node, pod, pod_group
+from tests.kit.manifests import Content, node, pod, pod_group
 from tests.sim.runs import create, simulation, workload
 
 WAITS = object_key(POD, "default", "waits")
@@ -102,7 +102,7 @@ def test_a_run_does_not_wait_for_a_pod_deferred_after_all_events() -> None:
 
 
 def test_a_pod_that_waits_for_an_event_has_no_retry_that_may_succeed() -> None:
-    run = simulation(workload(node("n1"), pod("waits", containers=[container("64")])))
+    run = simulation(workload(node("n1"), pod("waits", cpu="64")))
     run.run()
     run.cluster.delete(object_key(NODE, "", "n1"))
     assert not outlook_of(run).retry_may_succeed(run.scheduler)

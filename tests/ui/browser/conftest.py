@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from bayplan.sim.output.run_folder import RunFolder
 from bayplan.ui.server import application
 from bayplan.ui.subjects import RunSubject, Subject
 from tests.history.stored_runs import write_run
-from tests.ui.browser.visits import MARKUP, WAIT_MS, in_thread
+from tests.ui.browser.visits import MARKUP, WAIT_MS, in_thread, settle, visit
 from tests.ui.example_run import PACK, example_workload
 
 _SCRIPT = "from bayplan.cli import main; main()"
@@ -55,6 +55,13 @@ def url(run_folder: RunFolder) -> Iterator[str]:
     """The page of the example run, served by the command in a separate process."""
     with served(run_folder) as address:
         yield address
+
+
+@pytest.fixture
+def page(browser: Browser, url: str) -> Iterator[Page]:
+    with visit(browser, url) as opened:
+        settle(opened)
+        yield opened
 
 
 @pytest.fixture(scope="session")

@@ -33,13 +33,6 @@ VIEWS = {
 }
 
 
-@pytest.fixture
-def page(browser: Browser, url: str) -> Page:  # type: ignore[misc]
-    with visit(browser, url) as opened:
-        settle(opened)
-        yield opened  # type: ignore[misc]
-
-
 @pytest.mark.parametrize("phone", [False, True], ids=["wide", "phone"])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_each_view_is_accessible_and_as_wide_as_the_window(

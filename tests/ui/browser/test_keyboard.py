@@ -1,13 +1,12 @@
 """The page without a mouse: each control is reached and seen, and the focus does not get lost."""
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.kit.manifests import container, node, pod
+from tests.kit.manifests import node, pod
 from tests.ui.browser.visits import go, settle, visit
 from tests.ui.live_scheduler import live_scheduler
 
@@ -41,13 +40,6 @@ _FOCUS = """() => {
   return {number: Number(one.dataset.control), wrong, text: one.outerHTML.slice(0, 120)};
 }"""
 _FOCUSED_TEXT = "() => document.activeElement.textContent"
-
-
-@pytest.fixture
-def page(browser: Browser, url: str) -> Iterator[Page]:
-    with visit(browser, url) as opened:
-        settle(opened)
-        yield opened
 
 
 def walk(page: Page, key: str, count: int) -> list[dict[str, Any]]:
@@ -263,8 +255,8 @@ def test_two_runs_are_walked_with_the_keyboard(browser: Browser, pair_url: str) 
 
 
 def test_a_refresh_takes_the_focus_from_nobody(browser: Browser) -> None:
-    small = [pod(f"web-{number}", containers=[container("100m")]) for number in range(30)]
-    huge = [pod(f"huge-{number}", containers=[container("900")]) for number in range(3)]
+    small = [pod(f"web-{number}", cpu="100m") for number in range(30)]
+    huge = [pod(f"huge-{number}", cpu="900") for number in range(3)]
     with live_scheduler(node("n1"), *huge) as scheduler, browser.new_context() as context:
         page = context.new_page()
         page.goto(scheduler.url)

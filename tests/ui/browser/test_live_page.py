@@ -14,7 +14,7 @@ from bayplan.ports import EventType, WatchEvent
 from bayplan.serving.page import LEADING, STANDBY, ReplicaPhase
 from bayplan.testing import api_pod
 from bayplan.testing import node as sample_node
-from tests.kit.manifests import Content, container, node, pod, pod_group
+from tests.kit.manifests import Content, node, pod, pod_group
 from tests.ui.browser.visits import MARKUP, go, screenshot, settle, violations, visit
 from tests.ui.example_run import GROUP_LABEL, ZONE
 from tests.ui.live_scheduler import LiveScheduler, live_scheduler
@@ -44,20 +44,19 @@ def _node(number: int) -> Content:
 
 def _job(number: int) -> Content:
     cpu = rng.stream(number, "job").choice(_SIZES)
-    return pod(f"job-{number:04d}", containers=[container(cpu)])
+    return pod(f"job-{number:04d}", cpu=cpu)
 
 
 @pytest.fixture(scope="module")
 def live() -> Iterator[LiveScheduler]:
     nodes = [_node(number) for number in range(40)]
-    huge = pod("huge", containers=[container("900")])
+    huge = pod("huge", cpu="900")
     gated = [
         pod(f"gated-{number}", schedulingGates=[{"name": "example.com/quota"}])
         for number in range(3)
     ]
     members = [
-        pod(f"train-{number}", labels={GROUP_LABEL: "train"}, containers=[container("2")])
-        for number in range(3)
+        pod(f"train-{number}", labels={GROUP_LABEL: "train"}, cpu="2") for number in range(3)
     ]
     first = (*nodes, huge, *gated, pod_group("train", 4), *members)
     with live_scheduler(*first) as scheduler:
@@ -67,7 +66,7 @@ def live() -> Iterator[LiveScheduler]:
                 scheduler.delete_pod(f"job-{number - 60:04d}")
             _PAUSE.wait(0.02)
         scheduler.create(
-            *(pod(f"large-{n}", containers=[container("15")]) for n in range(4)),
+            *(pod(f"large-{n}", cpu="15") for n in range(4)),
         )
         yield scheduler
 
@@ -142,7 +141,7 @@ def test_the_page_follows_the_scheduler(page: Page, live: LiveScheduler) -> None
     figure = page.locator(".figures").first.locator("b").first
     before = int(figure.inner_text().replace(",", ""))
     expect(page.locator(".replica-state")).to_have_text("Leading")
-    live.create(*(pod(f"more-{number}", containers=[container("100m")]) for number in range(3)))
+    live.create(*(pod(f"more-{number}", cpu="100m") for number in range(3)))
     expect(figure).to_have_text(f"{before + 3:,}")
     for number in range(3):
         live.delete_pod(f"more-{number}")
@@ -154,7 +153,7 @@ def test_a_paused_page_stays_at_its_moment(page: Page, live: LiveScheduler) -> N
     page.get_by_role("button", name="Pause").click()
     page.wait_for_function("() => location.hash.includes('at=')")
     before = figure.inner_text()
-    live.create(pod("meanwhile", containers=[container("100m")]))
+    live.create(pod("meanwhile", cpu="100m"))
     page.wait_for_timeout(2500)
     assert figure.inner_text() == before
     page.get_by_role("button", name="Follow the present").click()
@@ -179,7 +178,7 @@ def test_rows_keep_their_places_over_ten_refreshes(page: Page, live: LiveSchedul
     go(page, "waiting?cause=1")
     orders: set[tuple[str, ...]] = set()
     for number in range(10):
-        live.create(pod(f"tick-{number}", containers=[container("100m")]))
+        live.create(pod(f"tick-{number}", cpu="100m"))
         page.wait_for_timeout(1200)
         orders.add(tuple(page.locator(".cause-text h2, .cause-pods tbody th").all_inner_texts()))
     assert len(orders) == 1

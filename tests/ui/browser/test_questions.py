@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.kit.manifests import container, node, pod, pod_group
+from tests.kit.manifests import node, pod, pod_group
 from tests.ui.browser.conftest import served_paths
 from tests.ui.browser.visits import MARKUP, go, in_thread, screenshot, settle, violations, visit
 from tests.ui.example_cluster import CLUSTER
@@ -30,13 +30,6 @@ def shadow_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     in_thread(write_shadow, folder)
     with served_paths(folder) as address:
         yield address
-
-
-@pytest.fixture
-def page(browser: Browser, url: str) -> Iterator[Page]:
-    with visit(browser, url) as opened:
-        settle(opened)
-        yield opened
 
 
 @pytest.fixture
@@ -317,9 +310,7 @@ def test_a_group_that_waits_shows_its_levels_and_a_fix(browser: Browser, tmp_pat
     train = pod_group("train", 3)
     train["metadata"]["annotations"] = {"bayplan.dev/required-topology": "rack"}
     labels = {"scheduling.x-k8s.io/pod-group": "train"}
-    members = [
-        pod(f"train-{index}", containers=[container("2")], labels=labels) for index in range(3)
-    ]
+    members = [pod(f"train-{index}", cpu="2", labels=labels) for index in range(3)]
     path = tmp_path / "racks.json"
     path.write_text(json.dumps({"kind": "List", "items": [*racks, train, *members]}))
     with served_paths(path) as address, visit(browser, address) as page:

@@ -27,9 +27,8 @@ from bayplan.api.objects import (
     REPLICATION_CONTROLLER,
     STATEFUL_SET,
 )
-from bayplan.api.pod_requests import PODS
 from bayplan.api.selectors import SelectorError, label_selector
-from bayplan.explain.diagnosis import Diagnosis, pods_on
+from bayplan.explain.diagnosis import Diagnosis, pods_on, requested_amount
 from bayplan.explain.explanation import Change
 from bayplan.explain.fixes.commands import (
     NoCommandError,
@@ -335,7 +334,7 @@ def _in_order(pods: Sequence[PodInfo], lacking: Mapping[str, int]) -> list[PodIn
     """The least important first; among equals those that free the most of what is lacking."""
 
     def freed(pod: PodInfo) -> float:
-        return sum(min(_request(pod, name) / lack, 1.0) for name, lack in lacking.items())
+        return sum(min(requested_amount(pod, name) / lack, 1.0) for name, lack in lacking.items())
 
     return sorted(pods, key=lambda pod: (pod.priority, -freed(pod), _last_first(pod), pod.key))
 
@@ -348,13 +347,9 @@ def _last_first(pod: PodInfo) -> int:
     return -ordinal_of(owner.name, pod.name)
 
 
-def _request(pod: PodInfo, resource: str) -> int:
-    return 1 if resource == PODS else pod.requests.get(resource, 0)
-
-
 def _may_suffice(removed: Sequence[PodInfo], lacking: Mapping[str, int]) -> bool:
     """Whether pods free what their node lacks. A removal that frees less is not tried."""
     return all(
-        sum(_request(each, resource) for each in removed) >= amount
+        sum(requested_amount(each, resource) for each in removed) >= amount
         for resource, amount in lacking.items()
     )

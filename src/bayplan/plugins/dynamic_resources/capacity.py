@@ -30,6 +30,7 @@ from bayplan.api.quantity import (
     nanos,
     thousandths_of,
     units_of,
+    wrapped_int64,
 )
 from bayplan.plugins.dynamic_resources.features import DeviceFeatures
 from bayplan.plugins.dynamic_resources.pools import AllocationError
@@ -170,15 +171,10 @@ def _rounded_up_unchecked(amount: int, allowed: CapacityRange) -> int:
     2^63-1, which only a suffix such as 20E can write, counts as 0."""
     low, step = units_of(nanos_of(allowed.minimum or 0)), units_of(nanos_of(allowed.step or 0))
     requested = -(-amount // NANOS)
-    added = _int64((requested if requested <= INT64_MAX else 0) - low)
+    added = wrapped_int64((requested if requested <= INT64_MAX else 0) - low)
     steps, remainder = divmod(abs(added), step) if step else (0, 0)
     count = (steps if added >= 0 else -steps) + bool(remainder)
-    return _int64(low + _int64(step * count)) * NANOS
-
-
-def _int64(number: int) -> int:
-    """The number as an int64 has it."""
-    return (number + 2**63) % 2**64 - 2**63
+    return wrapped_int64(low + wrapped_int64(step * count)) * NANOS
 
 
 def _is_in_thousandths(allowed: CapacityRange) -> bool:
@@ -216,7 +212,7 @@ def _violates_range(amount: int, allowed: CapacityRange, rules: CapacityRules) -
         return True
     count = thousandths_of if in_thousandths else units_of
     step, low = count(nanos_of(allowed.step)), count(nanos_of(allowed.minimum or 0))
-    return bool(step) and _int64(count(amount) - low) % step != 0
+    return bool(step) and wrapped_int64(count(amount) - low) % step != 0
 
 
 def nanos_of(amount: Amount) -> int:

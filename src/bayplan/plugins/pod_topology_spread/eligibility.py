@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from bayplan.api.objects import NO_EXECUTE, NO_SCHEDULE, Taint
-from bayplan.api.selectors import NodeTerm, first_untolerated, map_selector, node_term
+from bayplan.api.objects import Taint
+from bayplan.api.selectors import NodeTerm, first_untolerated, keeps_away, map_selector, node_term
 from bayplan.plugins.pod_topology_spread.constraints import Constraint
 from bayplan.state.columns import Floats, Int32s, Mask
 from bayplan.state.domain_counts import PodSet
@@ -188,7 +188,7 @@ class _ToleratedTaints:
         if taint_sets is not self._taint_sets or len(taint_sets) != len(self._table):
             self._taint_sets = taint_sets
             answers = [
-                first_untolerated(taints, self._tolerations, _forbids) is None
+                first_untolerated(taints, self._tolerations, keeps_away) is None
                 for taints in taint_sets
             ]
             self._table = np.array(answers, np.bool_)
@@ -200,8 +200,4 @@ def _tolerated(shape: PodShape) -> _ToleratedTaints:
 
 
 def _has_untolerated(taints: Iterable[Taint], shape: PodShape) -> bool:
-    return first_untolerated(taints, shape.tolerations, _forbids) is not None
-
-
-def _forbids(taint: Taint) -> bool:
-    return taint.effect in (NO_SCHEDULE, NO_EXECUTE)
+    return first_untolerated(taints, shape.tolerations, keeps_away) is not None

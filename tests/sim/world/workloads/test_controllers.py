@@ -9,7 +9,7 @@ import yaml
 from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.input.workload import ExpansionMode
 from bayplan.sim.output.result import SimulationResult
-from tests.kit.manifests import Content, container, node, pod, priority_class
+from tests.kit.manifests import Content, node, pod, priority_class
 from tests.sim.manifests import controller, owned, scenario, template
 from tests.sim.runs import living, run_by_default
 
@@ -128,7 +128,7 @@ def test_with_expansion_once_no_pod_is_replaced(tmp_path: Path) -> None:
 
 
 def test_preempted_pods_wait_as_pending_pods(tmp_path: Path) -> None:
-    urgent = pod("urgent", priorityClassName="high", containers=[container("4")])
+    urgent = pod("urgent", priorityClassName="high", cpu="4")
     web = controller("Deployment", replicas=4, selector=SELECTOR)
     come = scenario(at(5, create=[urgent]))
     result = run(tmp_path, node("n1"), web, priority_class("high", 100), come)
