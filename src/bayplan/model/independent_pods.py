@@ -5,27 +5,45 @@ The proof does not cover pods with required (anti-)affinity, hard spread constra
 volumes, claims or a pod group, and profiles with plugins from outside of the tree or with
 extenders. Of the pods that it covers, each that is placed takes amounts of its own node from the
 next one, and nothing else. So the nodes that can take one of them, and what is free there, say how
-many of them fit, in whichever order and wherever they go.
+many of them fit, in whichever order and wherever they go. No further one fits, unless preemption
+makes room.
 """
 
 from collections.abc import Hashable
-from typing import final
+from typing import Final, NamedTuple, final
 
+import msgspec
 import numpy as np
+from msgspec import structs
 
 from bayplan.api.device_objects import RESOURCE_SLICE
 from bayplan.api.objects import PodSpec
 from bayplan.api.pod_requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from bayplan.api.selectors import Selector, label_selector
 from bayplan.engine.cycle import Cycle
-from bayplan.model.cluster_model import ClusterModel
+from bayplan.model.cluster_model import Attempt, ClusterModel
+from bayplan.plugins.node_resources_fit import NodeResourcesFit
 from bayplan.plugins.pod_topology_spread.plugin import PodTopologySpread
+from bayplan.state.disruption_units import Units
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import NO_VOLUMES, PodInfo, PodShape
+from bayplan.state.ranked_pods import NO_PRIORITY
 
 _HARD = "DoNotSchedule"
 #: Resources that no device stands for.
 _PLAIN_RESOURCES = (CPU, MEMORY, EPHEMERAL_STORAGE)
+
+
+class Room(NamedTuple):
+    """How many pods fit that are equal to one that was placed."""
+
+    #: So many get a node for certain.
+    pod_count: int
+    #: Whether no further one gets a node.
+    is_exact: bool
+
+
+UNKNOWN_ROOM: Final = Room(0, is_exact=False)
 
 
 @final
@@ -61,24 +79,65 @@ class IndependentPods:
         parts = tuple(framework.signer.part(name, waiting) for name in names)
         return None if None in parts else (pod.scheduler_name, pod.priority, parts)
 
-    def certain_count(self, pod: str) -> int:
-        """How many pods certainly get a node that are equal to a pod that waits, itself among them;
-        the proof covers it. Raises KeyError as `ClusterModel.attempt`."""
-        counts: list[int] = []
+    def template(self, pod: PodInfo) -> Hashable | None:
+        """What the answer for a pod depends on in a cluster that stays as it is; None: it may
+        depend on more. Also pods have it that the proof does not cover.
+
+        Pods of one template differ in their names, and in volumes that no plugin reads.
+        """
+        shape, spec = pod.shape, pod.spec
+        has_own = shape.volumes != NO_VOLUMES or spec.resource_claims or pod.nominated_node_name
+        if not self._is_applicable or has_own or shape.group_key is not None:
+            return None
+        parts = (pod.labels, pod.annotations, pod.metadata.owner_references)
+        encoded = msgspec.json.encode((parts, structs.replace(spec, volumes=None)))
+        return pod.namespace, pod.priority, encoded
+
+    def place(self, pod: str) -> tuple[Attempt, Room]:
+        """Place a pod as `ClusterModel.place`, and count the pods that fit after it."""
+        rooms: list[Room] = []
 
         def look(cycle: Cycle) -> None:
-            is_whole = cycle.within is None and cycle.node_names is None
-            if cycle.choice is None or cycle.answer is None or not is_whole:
-                return
-            if not cycle.framework.nominated_ahead(cycle.pod):
-                feasible = cycle.answer.feasible_nodes(cycle.snapshot.nodes)
-                # A cycle may be seen before its pod counts on the node, or after.
-                there = cycle.snapshot.node(cycle.choice.node_name).pods
-                is_counted = any(each.uid == cycle.pod.uid for each in there)
-                counts.append(_room(feasible, cycle.pod) + is_counted)
+            if self.covers(cycle.pod.shape):
+                rooms.append(self._room_after(cycle))
 
-        self._model.attempt(pod, look)
-        return counts[0] if counts else 0
+        attempt = self._model.place(pod, look)
+        return attempt, rooms[-1] if rooms else UNKNOWN_ROOM
+
+    def _room_after(self, cycle: Cycle) -> Room:
+        """The room when the pod of the cycle is on its node."""
+        is_whole = cycle.within is None and cycle.node_names is None
+        if cycle.choice is None or cycle.answer is None or not is_whole:
+            return UNKNOWN_ROOM
+        if cycle.framework.nominated_ahead(cycle.pod):
+            return UNKNOWN_ROOM
+        nodes = cycle.snapshot.nodes
+        feasible = cycle.answer.feasible_nodes(nodes)
+        # A cycle may be seen before its pod counts on the node, or after.
+        there = cycle.snapshot.node(cycle.choice.node_name).pods
+        is_counted = any(each.uid == cycle.pod.uid for each in there)
+        return Room(
+            _room(feasible, cycle.pod) + is_counted - 1,
+            is_exact=cycle.answer.evaluated_count == len(nodes)
+            and _is_limited_by_amounts(cycle)
+            and self._preempts_nothing(cycle),
+        )
+
+    def _preempts_nothing(self, cycle: Cycle) -> bool:
+        """Whether no pod has to leave for pods like that of the cycle."""
+        nodes = cycle.snapshot.nodes
+        if cycle.pod.spec.preemption_policy == "Never":
+            return True
+        lowest = cycle.snapshot.ranked_pods(nodes).lowest.min(initial=NO_PRIORITY)
+        units = Units(self._model.scheduler.group_trees, nodes)
+        return bool(lowest >= cycle.pod.priority) and units.are_single
+
+
+def _is_limited_by_amounts(cycle: Cycle) -> bool:
+    """Whether a node takes no more pods than it has room for."""
+    filters = cycle.framework.plugins.filter
+    is_checked = any(isinstance(plugin, NodeResourcesFit) for plugin in filters)
+    return is_checked and all(name in _PLAIN_RESOURCES for name in cycle.pod.requests)
 
 
 def _room(nodes: NodeView, pod: PodInfo) -> int:

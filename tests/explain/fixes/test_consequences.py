@@ -13,7 +13,7 @@ from bayplan.config import SchedulerConfig
 from bayplan.explain.explainer import explain_pod
 from bayplan.explain.explanation import Fix
 from bayplan.model.additions import AdditionsReader
-from bayplan.model.cluster_model import ClusterModel
+from bayplan.model.cluster_model import Attempt, ClusterModel
 from bayplan.model.reading import objects_of_files
 from bayplan.plugins.registry import default_registry
 from bayplan.whatif.fit import fit
@@ -434,6 +434,19 @@ def waiting_set(pod_count: int, **options: Any) -> list[dict[str, Any]]:
     return [*nodes, placed, controller("ReplicaSet", "web", replicas=pod_count, **options)]
 
 
+def attempts_of(monkeypatch: pytest.MonkeyPatch) -> list[Attempt]:
+    """What the attempts at pods that are placed come to, from now on."""
+    attempts: list[Attempt] = []
+    place = ClusterModel.place
+
+    def noted(model: ClusterModel, pod: str, look: Any = None) -> Attempt:
+        attempts.append(place(model, pod, look))
+        return attempts[-1]
+
+    monkeypatch.setattr(ClusterModel, "place", noted)
+    return attempts
+
+
 def counted_fix(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -443,16 +456,10 @@ def counted_fix(
     step: str = "tolerate",
 ) -> tuple[Fix, int]:
     """The fix with this step, and how many pods were placed in the search."""
-    placed: set[str] = set()
-    place = ClusterModel.place
-
-    def noted(model: ClusterModel, pod: str, look: Any = None) -> Any:
-        placed.add(pod)
-        return place(model, pod, look)
-
-    monkeypatch.setattr(ClusterModel, "place", noted)
+    attempts = attempts_of(monkeypatch)
     fixes = fixes_for(tmp_path, objects, name)
-    return next(fix for fix in fixes if fix.steps[0].startswith(step)), len(placed)
+    fix = next(fix for fix in fixes if fix.steps[0].startswith(step))
+    return fix, len({attempt.pod.key for attempt in attempts})
 
 
 def test_of_equal_pods_one_is_placed_and_the_others_are_counted(
@@ -476,18 +483,31 @@ def test_pods_that_are_equal_but_for_the_one_in_question_are_counted(
     assert placed_count < 40
 
 
-def test_pods_are_placed_one_by_one_where_not_all_fit(
+def test_equal_pods_that_do_not_all_fit_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fix, placed_count = counted_fix(tmp_path, monkeypatch, waiting_set(70))
     assert (fix.helped, fix.waiting) == (64, 70)
+    assert placed_count < 10
+
+
+def test_pods_are_placed_one_by_one_where_they_may_preempt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    low = pod_of("low", cpu="4", nodeName="other", priority=-1)
+    fix, placed_count = counted_fix(tmp_path, monkeypatch, [*waiting_set(70), low])
+    assert (fix.helped, fix.waiting) == (64, 70)
     assert placed_count >= 64
 
 
-def test_pods_that_keep_one_another_away_are_placed_one_by_one(tmp_path: Path) -> None:
+def test_pods_that_keep_one_another_away_are_placed_until_one_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     term = {"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": "web"}}}
-    objects = waiting_set(10)
+    objects = waiting_set(40)
     affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     objects[-1]["spec"]["template"]["spec"]["affinity"] = affinity
+    attempts = attempts_of(monkeypatch)
     fix = next(fix for fix in fixes_for(tmp_path, objects) if fix.steps[0].startswith("tolerate"))
-    assert (fix.helped, fix.waiting) == (1, 10)
+    assert (fix.helped, fix.waiting) == (1, 40)
+    assert sum(not attempt.node for attempt in attempts) < 40

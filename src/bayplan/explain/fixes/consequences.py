@@ -7,8 +7,9 @@ node first gets the pods of its DaemonSets. The scheduler tries every new pod; a
 node counts as running. A fix is offered only if pods that waited have a node at the end.
 
 Other pods that wait are not tried, and at most `_PLACED_MAX` pods are tried for one fix. Of equal
-pods, the first is placed. If a count proves that the others fit, too (`model.independent_pods`),
-and nothing follows that depends on where they are, they are counted and not placed.
+pods, the first is placed. If a count proves how many of the others fit, too
+(`model.independent_pods`), and nothing follows that depends on where they are, they are counted and
+not placed. Where an attempt fails and leaves all as it was, equal pods that follow fail, too.
 
 What a controller does next are the plans of a simulation (`bayplan.sim.world.workloads`); of a
 DaemonSet, upstream's daemon/update.go.
@@ -39,9 +40,9 @@ from bayplan.explain.explanation import Change
 from bayplan.explain.fixes.edits import EditNotPossibleError, patched, plain
 from bayplan.explain.fixes.owners import Owners
 from bayplan.model.additions import AdditionsReader
-from bayplan.model.cluster_model import ClusterModel
+from bayplan.model.cluster_model import Attempt, ClusterModel
 from bayplan.model.daemon_pods import place_daemon_pods
-from bayplan.model.independent_pods import IndependentPods
+from bayplan.model.independent_pods import UNKNOWN_ROOM, IndependentPods, Room
 from bayplan.objects.keys import Content, ObjectKey, key_of
 from bayplan.objects.workloads import pod_name
 from bayplan.problems import BadInputError
@@ -70,8 +71,6 @@ from bayplan.state.pods import PodShape
 _PLACED_MAX = 100
 #: Pods of one template that fail in a row, after which no more are tried.
 _FAILED_MAX = 3
-#: Fewer equal pods are placed: the proof takes an attempt.
-_COUNTED_MIN = 3
 #: Passes of one controller. Each does something, so that there are never as many.
 _PASSES_MAX = 1000
 _TEMPLATE = "/spec/template"
@@ -126,8 +125,10 @@ class Consequences:
         self._placed_count = 0
         #: The pods of the workload that wait at the beginning; None: nobody counts what they get.
         self._peers: Sequence[str] | None = None
-        #: Pods that get a node for certain, and that have none in the model.
+        #: Pods that get a node for certain, and that have none in the model; and equal ones that
+        #: get none.
         self._counted: set[str] = set()
+        self._failing: set[str] = set()
 
     def of(self, changes: Iterable[Change], pod: str, peers: Sequence[str]) -> Outcome:
         """What the changes come to. ``peers``: the pods of the workload that wait.
@@ -278,39 +279,60 @@ class Consequences:
     def _place_each(
         self, names: Sequence[str], failed_max: int | None = None, *, is_last: bool
     ) -> None:
-        """Attempts at pods, until so many in a row fail."""
+        """Attempts at pods, until so many in a row fail. Pods are counted where the attempt at an
+        equal pod says what they come to."""
         place = failed = 0
         #: Whether the proof has not failed: where it fails for one pod, it mostly does for all.
         may_count = is_last
         while place < len(names) and (failed_max is None or failed < failed_max):
             name = names[place]
             place += 1
-            self._place(name)
-            failed = failed + 1 if self._is_waiting(name) else 0
-            if may_count and not failed:
-                equal = self._equal_to(name, names[place:])
-                if len(equal) >= _COUNTED_MIN:
-                    may_count = self._count(equal)
-                    place += len(equal) * may_count
+            attempt, room = self._place(name)
+            following = names[place : place + max(_PLACED_MAX - self._placed_count, 0)]
+            equal: Sequence[str] = ()
+            fitting_count = 0
+            if self._is_waiting(name):
+                failed += 1
+                equal = self._failing_like(attempt, following)
+            else:
+                failed = 0
+                if may_count and attempt is not None:
+                    equal = self._equal_to(name, following)
+                    may_count = _says_enough(room, equal, following)
+                    equal = equal if may_count else ()
+                    fitting_count = min(room.pod_count, len(equal))
+                    self._failing.update(equal[fitting_count:])
+            if failed_max is not None:
+                equal = equal[: fitting_count + failed_max - failed]
+            self._counted.update(equal[:fitting_count])
+            self._placed_count += len(equal)
+            place += len(equal)
+            failed += len(equal) - fitting_count
 
     def _equal_to(self, placed: str, names: Sequence[str]) -> Sequence[str]:
-        """The first of the names: the pods that may be tried, and that are equal to a pod that has
-        a node."""
+        """The first of the names: the pods that are equal to a pod that has a node."""
         first = self._model.placed(placed)
         if first is None or not self._independent.covers(first.shape):
             return ()
         signed = self._independent.signed(first)
-        left = names[: max(_PLACED_MAX - self._placed_count, 0)]
         shapes: set[PodShape] = set()
-        return list(takewhile(lambda name: self._is_equal(name, signed, shapes), left))
+        return list(takewhile(lambda name: self._is_equal(name, signed, shapes), names))
 
-    def _count(self, equal: Sequence[str]) -> bool:
-        """Count equal pods, if they fit for certain."""
-        if self._independent.certain_count(equal[0]) < len(equal):
+    def _failing_like(self, attempt: Attempt | None, names: Sequence[str]) -> Sequence[str]:
+        """The first of the names: the pods that fail as a pod did before, because the attempt left
+        all as it was."""
+        if attempt is None or attempt.node or attempt.victims or attempt.placed_members:
+            return ()
+        template = self._independent.template(attempt.pod)
+        if template is None:
+            return ()
+        return list(takewhile(lambda name: self._has_template(name, template), names))
+
+    def _has_template(self, name: str, template: Hashable) -> bool:
+        info = self._model.waiting(name)
+        if info is None or info.is_terminating:
             return False
-        self._counted.update(equal)
-        self._placed_count += len(equal)
-        return True
+        return self._independent.template(info) == template
 
     def _is_equal(self, name: str, signed: Hashable | None, shapes: set[PodShape]) -> bool:
         """Whether a pod waits, and the scheduler answers for it as for a pod that signs this.
@@ -326,14 +348,16 @@ class Consequences:
         shapes.add(info.shape)
         return True
 
-    def _place(self, name: str) -> None:
-        """One attempt at a pod that waits."""
+    def _place(self, name: str) -> tuple[Attempt | None, Room]:
+        """One attempt at a pod that waits, and how many equal pods have room after it; None: there
+        was no attempt."""
         pod = None if name in self._counted else self._model.pod(name)
         if pod is None or pod.spec.node_name or self._placed_count >= _PLACED_MAX:
-            return
-        if self._model.scheduler.is_responsible_for(pod.spec.scheduler_name):
-            self._placed_count += 1
-            self._model.place(name)
+            return None, UNKNOWN_ROOM
+        if not self._model.scheduler.is_responsible_for(pod.spec.scheduler_name):
+            return None, UNKNOWN_ROOM
+        self._placed_count += 1
+        return (None, UNKNOWN_ROOM) if name in self._failing else self._independent.place(name)
 
     def _remove(self, name: str) -> None:
         namespace, _, own = name.partition("/")
@@ -525,6 +549,12 @@ class Consequences:
         wanted = 0 if spec.get("suspend") else spec.get("parallelism", 1)
         for pod in ranked_for_removal(active)[: max(len(active) - wanted, 0)]:
             self._remove(f"{pod['metadata']['namespace']}/{pod['metadata']['name']}")
+
+
+def _says_enough(room: Room, equal: Sequence[str], names: Sequence[str]) -> bool:
+    """Whether the room says what becomes of all pods that are equal to a placed one. ``equal``: the
+    first of the names, which are all that is tried after it."""
+    return room.pod_count >= len(equal) or (room.is_exact and len(equal) == len(names))
 
 
 @contextmanager
