@@ -2,10 +2,11 @@
 
     python -m benchmarks.bench_agents [--nodes 5000] [--pods 50000] [--questions 60]
 
-The cluster is that of `bench_why`, as a file. The SDK's client and the server are in one process.
-The first question reads the file. The further ones are about different pods that have a node, and
-about the pod that fits nowhere, whose workload has a hundred waiting pods: without fixes, and with
-fixes. Wall time counts what else runs on the machine; processor time does not.
+The cluster is that of `bench_why` with the pods of `waiting_pods`, as a file. The SDK's client and
+the server are in one process. The first question reads the file. The further ones are about
+different pods that have a node, and about one pod of each kind that waits, whose workload has up to
+a hundred waiting pods: without fixes, and with fixes. Wall time counts what else runs on the
+machine; processor time does not.
 """
 
 import asyncio
@@ -22,14 +23,15 @@ from bayplan.cli.agents.server import AgentServer
 from bayplan.cli.agents.tools import Workplace
 from bayplan.cli.warm_models import WarmModels
 from bayplan.clock import RealClock
-from benchmarks.bench_why import POD, stored_objects
+from benchmarks.bench_why import stored_objects
 from benchmarks.machine import machine, markdown_table, today
+from benchmarks.waiting_pods import WAITING_PODS, with_waiting_pods
 
 _HEADINGS = (
     "nodes", "pods", "pod", "questions", "first: s", "p50: ms", "p95: ms", "CPU p50: ms",
     "CPU p95: ms",
 )  # fmt: skip
-#: Questions about the pod that fits nowhere.
+#: Questions about each pod that waits.
 _WAITING_COUNT = 8
 
 Times = dict[str, list[tuple[float, float]]]
@@ -40,8 +42,10 @@ async def _measure(path: Path, bound: list[str]) -> tuple[float, Times]:
     workplace = Workplace(paths=(str(path),), cluster_flags=(), policy_flags=(), folder=path.parent)
     server = AgentServer(workplace, Commands(WarmModels(RealClock(), 60.0)))
     questions = [("bound", {"name": name}) for name in bound]
-    for kind, fixes in (("waiting", False), ("waiting, with fixes", True)):
-        questions += [(kind, {"name": POD, "fixes": fixes})] * _WAITING_COUNT
+    for kind, pod in WAITING_PODS.items():
+        for suffix, fixes in (("", False), (", with fixes", True)):
+            arguments = {"name": pod, "fixes": fixes}
+            questions += [(f"{kind}{suffix}", arguments)] * _WAITING_COUNT
     times: Times = {}
     try:
         async with Client(server.protocol) as client:
@@ -69,7 +73,7 @@ def _at(values: list[float], share: float) -> str:
 @click.option("--questions", default=60, show_default=True)
 def main(nodes: int, pods: int, questions: int) -> None:
     """Measure answers about pods of a cluster in memory."""
-    contents = [content for _, content in stored_objects(nodes, pods)]
+    contents = list(with_waiting_pods(content for _, content in stored_objects(nodes, pods)))
     bound = [
         f"{each['metadata']['namespace']}/{each['metadata']['name']}"
         for each in contents

@@ -55,7 +55,7 @@ POD = "default/trainer-5b7d8c9f4-x2x7q"
 _OWNER = POD.partition("/")[2].rpartition("-")[0]
 _WORKLOADS, _ZONES, _NODE_CPU = 500, 3, 32
 #: More cpu than any node has free.
-_POD_CPU = 30
+POD_CPU = 30
 _AUDIT_RULES = ({"level": "Metadata", "verbs": ["list"], "users": ["admin"]},)
 #: The token comes before the items.
 _NEXT = re.compile(rb'"continue":"([^"]+)"')
@@ -75,19 +75,19 @@ def stored_objects(node_count: int, pod_count: int) -> Iterator[tuple[str, Objec
         yield f"/registry/minions/{name}", _node(name, number)
         yield f"/registry/csinodes/{name}", _csi_node(name)
     for number in range(_WORKLOADS):
-        yield f"/registry/replicasets/default/{_set_name(number)}", _replica_set(number)
+        yield f"/registry/replicasets/default/{_set_name(number)}", replica_set(number)
         yield f"/registry/services/specs/default/app-{number}", _service(number)
     for number in range(pod_count):
         # The pods of a node belong to different workloads.
         workload = (number + 37 * (number // node_count)) % _WORKLOADS
         pod = _placed_pod(number, workload, f"node-{number % node_count:05d}")
         yield f"/registry/pods/default/{pod['metadata']['name']}", pod
-    yield f"/registry/replicasets/default/{_OWNER}", _replica_set(0, _OWNER)
+    yield f"/registry/replicasets/default/{_OWNER}", replica_set(0, _OWNER)
     name = POD.partition("/")[2]
     yield f"/registry/pods/default/{name}", _waiting_pod(name)
 
 
-def _meta(name: str, **members: Any) -> Object:
+def metadata_of(name: str, **members: Any) -> Object:
     stamp = {"creationTimestamp": _CREATED, "uid": f"00000000-0000-4000-8000-{hash_of(name):012x}"}
     return {"name": name, **stamp, **members}
 
@@ -165,7 +165,7 @@ def _node(name: str, number: int) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": _meta(name, labels=labels, managedFields=fields),
+        "metadata": metadata_of(name, labels=labels, managedFields=fields),
         "spec": {"podCIDR": f"10.{number // 250}.{number % 250}.0/24"},
         "status": status,
     }
@@ -181,7 +181,7 @@ def _csi_node(name: str) -> Object:
     return {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "CSINode",
-        "metadata": _meta(name),
+        "metadata": metadata_of(name),
         "spec": {"drivers": [driver]},
     }
 
@@ -190,25 +190,25 @@ def _set_name(workload: int) -> str:
     return f"app-{workload}-5d9c7b6f8d"
 
 
-def _replica_set(workload: int, name: str = "") -> Object:
+def replica_set(workload: int, name: str = "") -> Object:
     labels = {"app": f"app-{workload}", "pod-template-hash": "5d9c7b6f8d"}
     selector = {"matchLabels": labels}
-    template = {"metadata": {"labels": labels}, "spec": _pod_spec(workload)}
+    template = {"metadata": {"labels": labels}, "spec": pod_spec(workload)}
     return {
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
-        "metadata": _meta(name or _set_name(workload), namespace="default", labels=labels),
+        "metadata": metadata_of(name or _set_name(workload), namespace="default", labels=labels),
         "spec": {"replicas": 100, "selector": selector, "template": template},
     }
 
 
 def _service(workload: int) -> Object:
     spec = {"selector": {"app": f"app-{workload}"}, "ports": [{"port": 80}], "clusterIP": "None"}
-    metadata = _meta(f"app-{workload}", namespace="default")
+    metadata = metadata_of(f"app-{workload}", namespace="default")
     return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
 
 
-def _pod_spec(workload: int, token_volume: str = "kube-api-access") -> Object:
+def pod_spec(workload: int, token_volume: str = "kube-api-access") -> Object:
     """The spec of a pod with the defaults of the API server.
 
     ``token_volume``: the admission of ServiceAccounts gives this volume a name of its own in each
@@ -261,18 +261,18 @@ def _pod_spec(workload: int, token_volume: str = "kube-api-access") -> Object:
     }
 
 
-def _owned(name: str, owner: str) -> Object:
+def owned(name: str, owner: str) -> Object:
     """Metadata of a pod of a ReplicaSet."""
     labels = {"app": owner.rpartition("-")[0], "pod-template-hash": owner.rpartition("-")[2]}
     reference = {
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
         "name": owner,
-        "uid": _meta(owner)["uid"],
+        "uid": metadata_of(owner)["uid"],
         "controller": True,
         "blockOwnerDeletion": True,
     }
-    return _meta(
+    return metadata_of(
         name,
         namespace="default",
         generateName=f"{owner}-",
@@ -283,8 +283,8 @@ def _owned(name: str, owner: str) -> Object:
 
 def _placed_pod(number: int, workload: int, node: str) -> Object:
     owner = _set_name(workload)
-    metadata = _owned(f"{owner}-{number:05x}", owner)
-    spec = {**_pod_spec(workload, f"kube-api-access-{number:05x}"), "nodeName": node}
+    metadata = owned(f"{owner}-{number:05x}", owner)
+    spec = {**pod_spec(workload, f"kube-api-access-{number:05x}"), "nodeName": node}
     status = {
         "phase": "Running",
         "conditions": [
@@ -322,20 +322,20 @@ def _placed_pod(number: int, workload: int, node: str) -> Object:
         ],
     }
     metadata["managedFields"] = [
-        _managed_fields("kube-controller-manager", _field_set({"spec": _pod_spec(workload)})),
+        _managed_fields("kube-controller-manager", _field_set({"spec": pod_spec(workload)})),
         _managed_fields("kubelet", _field_set({"status": status}), "status"),
     ]
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
 
 
 def _waiting_pod(name: str) -> Object:
-    spec = _pod_spec(0, "kube-api-access-x2x7q")
-    spec["containers"][0]["resources"] = {"requests": {"cpu": str(_POD_CPU), "memory": "8Gi"}}
+    spec = pod_spec(0, "kube-api-access-x2x7q")
+    spec["containers"][0]["resources"] = {"requests": {"cpu": str(POD_CPU), "memory": "8Gi"}}
     spec["nodeSelector"] = {"topology.kubernetes.io/zone": "r1-1"}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": _owned(name, _OWNER),
+        "metadata": owned(name, _OWNER),
         "spec": spec,
         "status": {"phase": "Pending", "qosClass": "Burstable"},
     }

@@ -293,7 +293,7 @@ class Consequences:
             fitting_count = 0
             if self._is_waiting(name):
                 failed += 1
-                equal = self._failing_like(attempt, following)
+                equal = self._equal_failures(attempt, following)
             else:
                 failed = 0
                 if may_count and attempt is not None:
@@ -318,7 +318,7 @@ class Consequences:
         shapes: set[PodShape] = set()
         return list(takewhile(lambda name: self._is_equal(name, signed, shapes), names))
 
-    def _failing_like(self, attempt: Attempt | None, names: Sequence[str]) -> Sequence[str]:
+    def _equal_failures(self, attempt: Attempt | None, names: Sequence[str]) -> Sequence[str]:
         """The first of the names: the pods that fail as a pod did before, because the attempt left
         all as it was."""
         if attempt is None or attempt.node or attempt.victims or attempt.placed_members:
