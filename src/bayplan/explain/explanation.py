@@ -414,10 +414,9 @@ def _preemption(preemption: Preemption) -> Iterator[RenderableType]:
     if preemption.victims:
         yield Text(f"  victims: {', '.join(preemption.victims)}")
     for budget in preemption.budgets:
-        yield Text(
-            f"  PodDisruptionBudget {budget.name} allows {budget.disruptions_allowed} disruptions; "
-            f"it covers {', '.join(budget.pods)}"
-        )
+        allowed = counted(budget.disruptions_allowed, "disruption")
+        pods = ", ".join(budget.pods)
+        yield Text(f"  PodDisruptionBudget {budget.name} allows {allowed}; it covers {pods}")
 
 
 def _fix(number: int, fix: Fix, *, is_wide: bool) -> Iterator[RenderableType]:

@@ -16,8 +16,9 @@ from bayplan.model.additions import AdditionsReader
 from bayplan.model.cluster_model import Attempt, ClusterModel
 from bayplan.model.reading import objects_of_files
 from bayplan.plugins.registry import default_registry
+from bayplan.whatif.cluster import Cluster
 from bayplan.whatif.fit import fit
-from tests.kit.manifests import container, node, pod
+from tests.kit.manifests import container, node, pod, priority_class
 
 CASES = Path(__file__).parents[2] / "cases"
 TAINT = "node-role.kubernetes.io/control-plane:NoSchedule"
@@ -170,7 +171,7 @@ def test_a_budget_is_named_and_respected(tmp_path: Path) -> None:
     ]
     one = fixes_for(tmp_path, [*objects, pod_of("p", "1")], "default/p")
     room = next(fix for fix in one if fix.changes_what == "workload")
-    assert room.notes == ("PodDisruptionBudget default/web allows 1 disruptions, this takes 1",)
+    assert room.notes == ("PodDisruptionBudget default/web allows 1 disruption, this takes 1",)
     two = fixes_for(tmp_path, [*objects, pod_of("p", "2")], "default/p")
     assert not [fix for fix in two if fix.changes_what == "workload"]
 
@@ -311,17 +312,26 @@ def test_the_owner_of_a_job_is_named(tmp_path: Path) -> None:
 
 
 def test_preemption_by_a_higher_class_names_whom_it_evicts(tmp_path: Path) -> None:
-    high = {
-        "apiVersion": "scheduling.k8s.io/v1",
-        "kind": "PriorityClass",
-        "metadata": {"name": "high"},
-        "value": 1000,
-    }
-    objects = [node_of("n1"), high, pod_of("low", "2", nodeName="n1"), pod_of("p")]
+    objects = [
+        node_of("n1"),
+        priority_class("high", 1000),
+        pod_of("low", "2", nodeName="n1"),
+        pod_of("p"),
+    ]
     by_step = {fix.steps[0]: fix for fix in fixes_for(tmp_path, objects, "default/p")}
     fix = by_step["give it the priority class high, so that it preempts"]
     assert fix.notes == ("preemption evicts default/low",)
     assert "/spec/priority" in fix.commands[0]
+
+
+def test_a_higher_class_of_a_workload_evicts_none_of_its_own_pods() -> None:
+    """The pod that runs gets the class, too, so the older pod of another workload goes."""
+    high = priority_class("high", 1000)
+    with Cluster.from_files(node_of("n1"), high, pod_of("low", nodeName="n1")) as cluster:
+        (explanation,) = cluster.fit(controller("Deployment", "web", replicas=2)).explanations
+    by_step = {fix.steps[0]: fix for fix in explanation.fixes}
+    fix = by_step["give it the priority class high, so that it preempts"]
+    assert (fix.helped, fix.notes) == (1, ("preemption evicts default/low",))
 
 
 def test_the_pods_of_a_job_that_may_choose_stay(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ from bayplan.sim.world.workloads.plans import (
     restart_count,
 )
 from bayplan.sim.world.workloads.stateful_set_plan import stateful_set_plan
-from bayplan.state.pods import PodShape
+from bayplan.state.pods import PodInfo, PodShape
 
 #: Pods that are tried for one fix.
 _PLACED_MAX = 100
@@ -90,6 +90,8 @@ class Outcome:
     helped: int
     #: Whether not all were tried, so that more may get one.
     is_bounded: bool = False
+    #: Pods of other workloads that preemption evicts.
+    victims: tuple[str, ...] = ()
 
 
 @final
@@ -123,6 +125,8 @@ class Consequences:
         #: The nodes of daemon pods that the fix deletes.
         self._daemon_nodes: list[str] = []
         self._placed_count = 0
+        #: What preemption evicts.
+        self._victims: list[PodInfo] = []
         #: The pods of the workload that wait at the beginning; None: nobody counts what they get.
         self._peers: Sequence[str] | None = None
         #: Pods that get a node for certain, and that have none in the model; and equal ones that
@@ -149,7 +153,13 @@ class Consequences:
         helped = min(waiting, max(waiting - left, gained, 0))
         node = self._node(pod) or next(filter(None, map(self._node, replaced)), "")
         is_bounded = self._placed_count >= _PLACED_MAX and helped < waiting
-        return Outcome(node, waiting, helped if node else 0, is_bounded)
+        # A pod of the workload has a new one, so its eviction is a part of the rollout.
+        victims = tuple(
+            each.key
+            for each in self._victims
+            if self._workload is None or self._owners.of(each) != self._workload
+        )
+        return Outcome(node, waiting, helped if node else 0, is_bounded, victims)
 
     @property
     def _workload_kind(self) -> str:
@@ -357,7 +367,11 @@ class Consequences:
         if not self._model.scheduler.is_responsible_for(pod.spec.scheduler_name):
             return None, UNKNOWN_ROOM
         self._placed_count += 1
-        return (None, UNKNOWN_ROOM) if name in self._failing else self._independent.place(name)
+        if name in self._failing:
+            return None, UNKNOWN_ROOM
+        attempt, room = self._independent.place(name)
+        self._victims += attempt.victims
+        return attempt, room
 
     def _remove(self, name: str) -> None:
         namespace, _, own = name.partition("/")

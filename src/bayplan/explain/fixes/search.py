@@ -15,6 +15,7 @@ from typing import final
 import msgspec
 from msgspec import structs
 
+from bayplan.answers.names import listed_names
 from bayplan.api.objects import POD, Pod, PodSpec, decode
 from bayplan.explain.diagnosis import Diagnosis, diagnose
 from bayplan.explain.explanation import Fix
@@ -213,16 +214,12 @@ class Search:
 
     def _solution(self, edits: tuple[Edit, ...]) -> tuple[Solution | None, str]:
         """(the solution, or None; why the pod still does not fit, where that is known)."""
-        notes: tuple[str, ...] = ()
         if not any(isinstance(edit, ObjectEdit) and edit.needs_controllers for edit in edits):
             attempt = self.attempt_with(edits)
             if attempt is None:
                 return None, ""
             if not attempt.fits and not attempt.nominated_node:
                 return None, attempt.reason
-            if attempt.victims:
-                evicted = printable(", ".join(pod.key for pod in attempt.victims))
-                notes = (f"preemption evicts {evicted}",)
         try:
             fix = fix_of(self.model, self.owners, self.pod, self.peers, edits=edits)
             outcome = self.outcome_of(fix, edits)
@@ -230,6 +227,9 @@ class Search:
             return None, ""
         if not outcome.helped:
             return None, ""
+        notes: tuple[str, ...] = ()
+        if outcome.victims:
+            notes = (f"preemption evicts {printable(listed_names(outcome.victims))}",)
         tried = structs.replace(
             fix,
             node=outcome.node,

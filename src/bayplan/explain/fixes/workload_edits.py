@@ -16,6 +16,7 @@ from functools import cached_property
 from heapq import nsmallest
 from typing import final
 
+from bayplan.answers.amounts import counted
 from bayplan.answers.names import in_natural_order
 from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET, PodDisruptionBudget
 from bayplan.api.object_meta import controller_of
@@ -274,7 +275,8 @@ class _Room:
     def _notes(self, pods: Sequence[PodInfo]) -> Iterator[str]:
         for name, count, allowed in self._disruptions(pods):
             yield printable(
-                f"PodDisruptionBudget {name} allows {allowed} disruptions, this takes {count}"
+                f"PodDisruptionBudget {name} allows {counted(allowed, 'disruption')}, "
+                f"this takes {count}"
             )
         for owner, _ in self._by_owner(pods):
             manager = manager_of(self._owners.content(owner))
