@@ -60,6 +60,14 @@ def test_with_one_more_replica_all_pods_are_evicted_one_by_one() -> None:
     assert answer.after.utilization["cpu"].requested == 3000
 
 
+def test_a_pod_whose_node_was_gone_before_is_not_displaced() -> None:
+    owner, *_ = stateful(1)
+    stray = owned_pod("db-0", "gone", kind="StatefulSet")
+    cluster = cluster_of(node("n1"), node("n2"), owner, stray)
+    answer = simulated(WhatIf(cordon=("n1",), until="60s"), cluster)
+    assert (answer.moves, answer.left_over, answer.after.waiting) == ((), (), 0)
+
+
 def test_pods_that_do_not_fit_at_the_end_are_left_over() -> None:
     cluster = cluster_of(node("n1"), *stateful(1))
     answer = simulated(WhatIf(remove=("n1",), until="10s"), cluster)

@@ -10,13 +10,13 @@ its node is paired with a new pod of the same controller: one of the same name, 
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import cast
 
 from msgspec import structs
 
 from bayplan.api.object_meta import controller_of
-from bayplan.api.objects import POD, ApiObject, Pod, decoded_kinds
+from bayplan.api.objects import NODE, POD, ApiObject, Pod, decoded_kinds
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.model.additions import Additions, AdditionsReader
@@ -69,6 +69,7 @@ def what_if_over_time(
         placed_before = placer.moves()
         before = state_of(model, shapes, kinds)
         pods_before = [cast(Pod, each) for each in model.objects(POD)]
+        nodes_before = {each.metadata.name for each in model.objects(NODE)}
         workload = _workload(model, change, {*registry.kinds, *kinds})
     if scheduler_name is not None:
         workload = workload.for_scheduler(scheduler_name)
@@ -83,15 +84,19 @@ def what_if_over_time(
         }
     finally:
         after_model.close()
-    outcome = _outcome(pods_before, [cast(Pod, each) for each in objects.of(POD)], waiting)
+    pods_after = [cast(Pod, each) for each in objects.of(POD)]
+    outcome = _outcome(pods_before, pods_after, nodes_before, waiting)
     outcome.notes += result.notes
     return what_if_answer(
         model, change, states=(before, after), outcome=outcome, placed_before=placed_before
     )
 
 
-def _outcome(before: Sequence[Pod], after: Sequence[Pod], waiting: Mapping[str, str]) -> Outcome:
-    """What came of the pods. ``waiting``: uid → message of those that wait at the end."""
+def _outcome(
+    before: Sequence[Pod], after: Sequence[Pod], nodes: Collection[str], waiting: Mapping[str, str]
+) -> Outcome:
+    """What came of the pods. ``nodes``: those of before. ``waiting``: uid → message of the pods
+    that wait at the end."""
     outcome = Outcome()
     there = {pod.metadata.uid: pod for pod in after}
     known_uids = {pod.metadata.uid for pod in before}
@@ -108,11 +113,14 @@ def _outcome(before: Sequence[Pod], after: Sequence[Pod], waiting: Mapping[str, 
         and not is_bound_to_node(pod.metadata)
     ]
     for old, new in _pairs(gone, new_pods):
-        if new is None:
-            outcome.gone.setdefault("deleted", []).append(pod_name(old))
-        else:
-            _note(outcome, new, waiting, old)
+        was_lost = old.spec.node_name not in nodes
+        if new is not None:
             new_pods.remove(new)
+        if new is None and not was_lost:
+            outcome.gone.setdefault("deleted", []).append(pod_name(old))
+        # The node of a lost pod was gone before the change, and its controller replaces it anyway.
+        if new is not None and not (was_lost and new.spec.node_name):
+            _note(outcome, new, waiting, old)
     for new in new_pods:
         _note(outcome, new, waiting)
     return outcome
