@@ -81,6 +81,10 @@ def test_a_part_that_people_remember_suggests_the_whole_name(
 
 
 def test_a_beginning_of_several_names_lists_these() -> None:
+    assert suggestion("default/web-3", ["default/web-5", "shop/web-3"]) == (
+        'did you mean "shop/web-3"?'
+    )
+    assert suggestion("a/web", ["shop/web", "b/web", "a/webs"]) == 'wanted "b/web" or "shop/web"'
     assert suggestion("ip-1", [*_NODES[:2], "other"]) == f'wanted "{_NODES[0]}" or "{_NODES[1]}"'
     assert suggestion("cpu", ["cpu-1", "cpu-3", "gpu-1"]) == 'wanted "cpu-1" or "cpu-3"'
 

@@ -106,10 +106,14 @@ def shown(value: Any) -> str:
 
 
 def nearest(name: str, names: Collection[str]) -> str | None:
-    """The known name that is probably meant by ``name``: the only one that it begins, a similar
+    """The known name that is probably meant by ``name``: the only one that differs before the
+    last slash alone, as in its namespace; the only one that it begins, a similar
     one, or one with a similar part that people remember: "zone" of topology.kubernetes.io/zone,
     "ip-10-0-2-101" of ip-10-0-2-101.eu-west-1.compute.internal. None: none is, or it begins
     several, unless it lacks only the last letter of one of them."""
+    elsewhere = _elsewhere(name, names)
+    if elsewhere:
+        return elsewhere[0] if len(elsewhere) == 1 else None
     begun = _begun(name, names)
     whole = [each for each in begun if each.startswith(f"{name}.")]
     for only in (begun, whole):
@@ -125,6 +129,12 @@ def nearest(name: str, names: Collection[str]) -> str | None:
     # A path such as spec.replicas is neither a key nor the name of a host.
     part = name.rpartition("/")[2]
     return _similar(name, folded) or (None if "." in part else _similar(part, by_part))
+
+
+def _elsewhere(name: str, names: Iterable[str]) -> list[str]:
+    """The names that are equal behind the last slash."""
+    _, slash, own = name.rpartition("/")
+    return [each for each in names if slash and each.rpartition("/")[2] == own and "/" in each]
 
 
 def _begun(name: str, names: Iterable[str]) -> list[str]:
@@ -149,7 +159,7 @@ def suggestion(name: str, names: Collection[str]) -> str:
     meant = nearest(name, names)
     if meant is not None:
         return _did_you_mean(meant)
-    choices = _begun(name, names) or names
+    choices = _elsewhere(name, names) or _begun(name, names) or names
     return f"wanted {listed(choices)}" if 0 < len(choices) <= LISTED_NAMES_MAX else ""
 
 

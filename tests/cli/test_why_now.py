@@ -195,7 +195,8 @@ def test_all_pods_that_wait_are_grouped(files: Path) -> None:
     names = bayplan("why", "--all-pending", files, "-o", "name")
     assert "Pod default/big" in names.stdout.splitlines()
     none = bayplan("why", "--all-pending", files, "-l", "app=nothing")
-    assert (none.exit_code, none.stdout.splitlines()[0]) == (0, f"no pod of {files} waits")
+    head = f"no pod with the labels app=nothing of {files} waits"
+    assert (none.exit_code, none.stdout.splitlines()[0]) == (0, head)
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,11 @@ def test_the_largest_group_comes_first_with_its_cause_and_fix() -> None:
     assert "lower the request for cpu from 9 to 4 (2 of 2)" in str(answer)
 
 
+def test_the_head_says_which_pods_are_meant() -> None:
+    answer = asked(*NODES, waiting("a", "a", "9"), waiting("b", "b"), labels="app=b")
+    assert str(answer).startswith("no pod with the labels app=b of ")
+
+
 def test_a_pod_on_a_node_that_the_cluster_lacks_adds_no_node() -> None:
     assert asked(*NODES, pod("stray", nodeName="gone"), waiting("a", "a", "9")).nodes == len(NODES)
 

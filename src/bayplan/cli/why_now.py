@@ -61,12 +61,12 @@ def why_all_pending(source: ClusterSource, options: dict[str, Any]) -> None:
     """Print why all pods wait, and end with the exit code."""
     opened = model_of(source, options, is_whole=True)
     with question_refusals():
-        selector = label_selector_of(options["selector"])
+        label_selector_of(options["selector"])  # refuses wrong labels before the cluster is read
         with opened as (model, _, _), progress("trying", "pods") as on_progress:
             answer = load("bayplan.whatif.all_pending:all_pending")(
                 model,
                 namespace=options["namespace"] or "",
-                selector=selector,
+                labels=options["selector"] or "",
                 sort_by=options["sort_by"],
                 on_step=counting(on_progress),
             )

@@ -25,7 +25,7 @@ from bayplan.answers.names import natural_key
 from bayplan.answers.reasons import short_reason, short_words
 from bayplan.answers.table import BLANK, Column, Table, name_columns, number_columns
 from bayplan.api.objects import POD, Pod, is_terminal
-from bayplan.api.selectors import Selector
+from bayplan.api.selectors import SelectorError, selector_of_text
 from bayplan.engine.cycle import Cycle
 from bayplan.explain.diagnosis import diagnose
 from bayplan.explain.explanation import Fix
@@ -35,6 +35,7 @@ from bayplan.model.cluster_model import Attempt, ClusterModel
 from bayplan.model.picture import RunMoment
 from bayplan.model.unknown_names import no_namespace
 from bayplan.objects.workloads import workload_of
+from bayplan.printable import printable
 from bayplan.problems import BadInputError
 from bayplan.state.pods import DEFAULT_SCHEDULER, PodInfo
 from bayplan.whatif.placing import Placer
@@ -103,6 +104,8 @@ class PendingPods(Answer, frozen=True, kw_only=True):
     fitting: int = 0
     #: Of the pods; "": all.
     namespace: str = ""
+    #: What their labels match, as for `kubectl -l`; "": all.
+    labels: str = ""
     #: The largest group first.
     groups: tuple[PendingGroup, ...]
     #: How many changes were tried to find the fixes.
@@ -113,9 +116,10 @@ class PendingPods(Answer, frozen=True, kw_only=True):
         """A row for each group. ``is_wide``: with kube-scheduler's sentence and an example."""
         waiting = sum(group.pods for group in self.groups)
         where = f"namespace {self.namespace} of {self.cluster}" if self.namespace else self.cluster
-        head = f"{pod_count(waiting)} of {where} wait{'s' * (waiting == 1)}"
+        which = f" with the labels {printable(self.labels)}" if self.labels else ""
+        head = f"{pod_count(waiting)}{which} of {where} wait{'s' * (waiting == 1)}"
         if not waiting:
-            head = f"no pod of {where} waits"
+            head = f"no pod{which} of {where} waits"
         parts: list[RenderableType] = [Text(head, style="bold")]
         if self.fitting:
             verb = "gets" if self.fitting == 1 else "get"
@@ -159,22 +163,27 @@ def all_pending(
     model: ClusterModel,
     *,
     namespace: str = "",
-    selector: Selector | None = None,
+    labels: str = "",
     sort_by: SortKey = "pods",
     on_step: Callable[[], None] = lambda: None,
 ) -> PendingPods:
     """Why the pods of a cluster wait. The model stays as it is.
 
-    ``namespace``: of the pods; "": all. ``selector``: of their labels; None: all. ``on_step`` is
-    called before each attempt, and may raise. Raises BadInputError for an unknown namespace.
+    ``namespace``: of the pods; "": all. ``labels``: as for `kubectl -l`; "": all. ``on_step`` is
+    called before each attempt, and may raise. Raises BadInputError for an unknown namespace and
+    for wrong labels.
     """
+    try:
+        selector = selector_of_text(labels)
+    except SelectorError as problem:
+        raise BadInputError(f"labels: {problem}") from None
     if namespace and (unknown := no_namespace(model, namespace)):
         raise BadInputError(unknown)
 
     def is_chosen(pod: Pod | PodInfo) -> bool:
         meta = pod.metadata
         is_here = not namespace or meta.namespace == namespace
-        return is_here and (selector is None or selector.matches(meta.labels or {}))
+        return is_here and selector.matches(meta.labels or {})
 
     with model.trial():
         before = sum(map(is_chosen, model.pending()))
@@ -188,6 +197,7 @@ def all_pending(
     return PendingPods(
         cluster=model.source.source,
         namespace=namespace,
+        labels=labels,
         moment=model.source.moment,
         nodes=model.scheduler.cache.table.node_count,
         pods=before,

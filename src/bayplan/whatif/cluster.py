@@ -25,7 +25,6 @@ from bayplan.adapters.embedded.api_features import api_features
 from bayplan.api.objects import NODE, POD, ApiObject, Node, Pod
 from bayplan.api.pod_groups import PodGroupKinds
 from bayplan.api.pod_requests import CPU, MEMORY, requested
-from bayplan.api.selectors import SelectorError, selector_of_text
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.explain.explainer import NoSuchPodError, explain_pod
@@ -369,11 +368,7 @@ class Cluster:
         ``namespace``: of the pods; "": all. ``labels``: as for `kubectl -l`. Raises BadInputError
         for wrong labels.
         """
-        try:
-            selector = selector_of_text(labels)
-        except SelectorError as problem:
-            raise BadInputError(f"labels: {problem}") from None
-        return all_pending(self._model, namespace=namespace, selector=selector)
+        return all_pending(self._model, namespace=namespace, labels=labels)
 
     # ---- placements that stay ---------------------------------------------------------------
 
