@@ -24,7 +24,7 @@ from bayplan.serving.redaction import redacted
 from bayplan.sim.input.controller_kinds import SCALED_KINDS
 from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.input.sources import Part, read_sources
-from bayplan.ui.subjects import ClusterSubject, Subject
+from bayplan.ui.subjects import ClusterSubject, Subject, subject_of_files
 from tests.cli.command_line import bayplan, write_objects
 from tests.ui.fetching import PAGE, visited
 
@@ -183,7 +183,7 @@ def check_page(given: Input, *, computes: bool = True) -> ClusterSubject:
 
     Returns what the page showed, with its model.
     """
-    subject = ClusterSubject([str(given.path)], config_from(DEFAULT_CONFIG), default_registry())
+    subject = subject_of_files([str(given.path)], config_from(DEFAULT_CONFIG), default_registry())
     subject.load()
     answer = subject.answer()
     assert (answer.phase, answer.problem) == ("ready", "")

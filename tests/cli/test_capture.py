@@ -9,9 +9,8 @@ import yaml
 
 from bayplan.adapters.live.errors import UnreachableError
 from bayplan.api.objects import POD
-from bayplan.cli import capture, ui
+from bayplan.cli import capture
 from bayplan.model.capture import Capture
-from bayplan.ui.subjects import ClusterSubject, Subject
 from tests.cli.command_line import answer, bayplan, profile, refusal, write_objects
 from tests.serving.confidential import NODE
 from tests.serving.confidential import POD as POD_MANIFEST
@@ -75,21 +74,6 @@ def test_a_redacted_capture_lists_the_unredacted_fields_and_can_be_simulated(
     assert "hunter2" not in file.read_text()
     assert "node-1" in file.read_text()
     assert "node-1" in answer("simulate", file, "-o", "json")
-
-
-def test_the_page_shows_the_cluster_that_kubectl_would_use(
-    listed_kinds: list[list[str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    subjects: list[Subject] = []
-    monkeypatch.setattr(ui, "serve", lambda shown, _: subjects.extend(shown))
-    answer("ui", "--context", "x")
-    (subject,) = subjects
-    assert isinstance(subject, ClusterSubject)
-    subject.load()
-    source = subject.answer()
-    assert (source.name, source.phase) == ("context x", "ready")
-    assert source.notes[0].startswith("the cluster was read at 20")
-    assert list(subject.timeline.node_names) == [NODE["metadata"]["name"]]
 
 
 def test_failures_are_reported_in_one_line(

@@ -10,7 +10,11 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tests.live.control_plane import ControlPlane, token
+from bayplan.cli import ui
+from bayplan.ui.subjects import ClusterSubject, Subject
+from tests.cli.command_line import bayplan
+from tests.kit.manifests import api_object, container, node
+from tests.live.control_plane import LOOPBACK, ControlPlane, token
 from tests.live.processes import free_port, replicas
 from tests.live.run_world import (
     LEADS,
@@ -25,6 +29,48 @@ from tests.live.world import small_pod
 pytestmark = pytest.mark.timeout(400)
 
 _PLACED = 5
+
+
+_LABELS = {"app": "web"}
+_REPLICA_SET = api_object(
+    "apps/v1 ReplicaSet",
+    "web",
+    spec={
+        "replicas": 3,
+        "selector": {"matchLabels": _LABELS},
+        "template": {"metadata": {"labels": _LABELS}, "spec": {"containers": [container()]}},
+    },
+)
+_CLUSTER_OBJECTS = (
+    ("/api/v1/nodes", node("only")),
+    ("/apis/apps/v1/namespaces/default/replicasets", _REPLICA_SET),
+    ("/api/v1/namespaces/default/pods", small_pod("huge", cpu="900")),
+)
+
+
+def test_the_page_of_a_cluster_has_the_objects_that_why_answers_about(
+    control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody creates the pods of the ReplicaSet, so neither of them has any."""
+    for path, content in _CLUSTER_OBJECTS:
+        status, created = control_plane.request("POST", path, content)
+        assert status == 201, created
+    config = control_plane.kubeconfig("admin")
+    subjects: list[Subject] = []
+    monkeypatch.setattr(ui, "serve", lambda shown, _: subjects.extend(shown))
+    assert bayplan("ui", "--kubeconfig", config).exit_code == 0
+    (subject,) = subjects
+    assert isinstance(subject, ClusterSubject)
+    subject.load()
+    source, line = subject.answer(), subject.timeline
+    assert (source.name, source.phase) == (f"https://{LOOPBACK}:{control_plane.port}", "ready")
+    assert source.notes[0].startswith("the cluster was read at 20")
+    assert list(line.node_names) == ["only"]
+    assert [pod.name for pod in line.pods] == ["default/huge"]
+    assert line.created["default/huge"]
+    why = bayplan("why", "--all-pending", "-A", "--kubeconfig", config, "-o", "json")
+    groups = json.loads(why.stdout)["groups"]
+    assert [(each["pods"], each["examples"]) for each in groups] == [(1, ["default/huge"])]
 
 
 async def answer(page: str, question: str, **headers: Any) -> Any:

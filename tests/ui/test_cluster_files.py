@@ -21,7 +21,7 @@ from bayplan.sim.input.workload import ExpansionMode
 from bayplan.ui import pages
 from bayplan.ui.model_answers import explanation_answer
 from bayplan.ui.object_answers import object_text
-from bayplan.ui.subjects import ClusterSubject, RunSubject, Subject
+from bayplan.ui.subjects import ClusterSubject, RunSubject, Subject, subject_of_files
 from tests.history.stored_runs import write_run
 from tests.kit.group_claims import GATES, group, members, one_device
 from tests.kit.manifests import node, pod, pod_group
@@ -153,7 +153,7 @@ def _loaded(path: Path, **fields: object) -> tuple[ClusterSubject, list[str]]:
     """``fields``: of the configuration."""
     remarks: list[str] = []
     config, registry = config_from({**DEFAULT_CONFIG, **fields}), default_registry()
-    subject = ClusterSubject([str(path)], config, registry, remarks.append)
+    subject = subject_of_files([str(path)], config, registry, remarks.append)
     subject.load()
     return subject, remarks
 

@@ -22,7 +22,7 @@ from bayplan.sim.output.run_folder import RunFolder
 from bayplan.ui import answers
 from bayplan.ui.model_views import MODEL_QUESTIONS, MODEL_TABLES
 from bayplan.ui.server import STATIC, UiOptions, serve_ui
-from bayplan.ui.subjects import ClusterSubject, RunSubject
+from bayplan.ui.subjects import RunSubject, subject_of_files
 from tests.history.stored_runs import write_run
 from tests.ui.example_run import example_workload
 from tests.ui.fetching import PAGE, fetched, visited
@@ -309,7 +309,7 @@ def test_a_run_that_is_loading_has_its_totals_and_no_views(run_folder: RunFolder
 
 def test_a_cluster_has_the_state_at_the_beginning(tmp_path: Path) -> None:
     path = Path(__file__).parents[2] / "examples/quickstart"
-    cluster = ClusterSubject([str(path)], config_from(DEFAULT_CONFIG), default_registry())
+    cluster = subject_of_files([str(path)], config_from(DEFAULT_CONFIG), default_registry())
     cluster.load()
     assert cluster.answer().phase == "ready", cluster.answer().problem
     _, body = fetched([cluster], "api/overview")

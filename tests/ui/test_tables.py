@@ -8,7 +8,7 @@ from bayplan.config import config_from
 from bayplan.config.loading import DEFAULT_CONFIG
 from bayplan.history.timeline import PodState, State
 from bayplan.plugins.registry import default_registry
-from bayplan.ui.subjects import ClusterSubject, RunSubject
+from bayplan.ui.subjects import RunSubject, subject_of_files
 from bayplan.ui.tables import (
     POD_STATES,
     NodeFilter,
@@ -66,7 +66,7 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> State:
         "".join(_NODE.format(**node) for node in nodes)
         + "".join(_POD.format(**pod) for pod in pods)
     )
-    subject = ClusterSubject([str(path)], config_from(DEFAULT_CONFIG), default_registry())
+    subject = subject_of_files([str(path)], config_from(DEFAULT_CONFIG), default_registry())
     subject.load()
     assert subject.answer().phase == "ready", subject.answer().problem
     return subject.timeline.state(subject.timeline.last_change)

@@ -51,9 +51,8 @@ def capture_command(**options: Any) -> None:
         config = read_config(
             options["config_path"], options["feature_gates"], kubernetes=options["kubernetes"]
         )
-    captured = captured_cluster(
-        options["kubeconfig"], options["context_name"], kinds_in_use(config, registry)
-    )
+    kinds = kinds_in_use(config, registry)
+    captured = _captured(options["kubeconfig"], options["context_name"], kinds)
     objects = captured.objects
     if options["redact"]:
         hidden = redacted(objects)
@@ -62,8 +61,8 @@ def capture_command(**options: Any) -> None:
             remark(f"kept: {line}")
         for kind, count in hidden.left_out.items():
             remark(f"left out: {count} of {kind}: only the plugin knows its fields")
-    for line in left_out(captured):
-        remark(line)
+    for kind, reason in captured.unreadable.items():
+        remark(f"left out: {kind}: {reason}")
     for kind in captured.absent:
         remark(f"the API server does not have {kind}")
     objects = captured.documents(objects)
@@ -71,18 +70,8 @@ def capture_command(**options: Any) -> None:
     remark(", ".join(f"{count} {kind}" for kind, count in _counts(objects)))
 
 
-def left_out(captured: Capture) -> list[str]:
-    """A line for each kind that could not be read."""
-    return [f"left out: {kind}: {reason}" for kind, reason in captured.unreadable.items()]
-
-
-def captured_cluster(
-    kubeconfig: str | None, context_name: str, kinds: list[str], *, or_else: str = ""
-) -> Capture:
-    """The objects of the cluster that kubectl would use. Ends the process if it cannot be read.
-
-    ``or_else``: what would do without a kubeconfig.
-    """
+def _captured(kubeconfig: str | None, context_name: str, kinds: list[str]) -> Capture:
+    """The objects of the cluster that kubectl would use. Ends the process if it cannot be read."""
     # A capture is a few list requests, so it needs no rate limit.
     client_options = ClientOptions(qps=-1, notice_seconds=5.0, context_name=context_name)
 
@@ -94,7 +83,7 @@ def captured_cluster(
         with progress("reading"):
             return run_event_loop(work())
     except CredentialsError as problem:
-        fail("; ".join(filter(None, (str(problem), or_else))), EXIT_UNREADABLE)
+        fail(str(problem), EXIT_UNREADABLE)
     except ApiError as problem:
         fail(str(problem), EXIT_UNREADABLE)
 

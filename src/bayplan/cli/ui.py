@@ -5,7 +5,8 @@ import os
 import sys
 import threading
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,25 +14,23 @@ import click
 
 from bayplan import rng
 from bayplan.answers.amounts import counted
-from bayplan.cli.cluster_source import OR_FILES, kubectl_options
+from bayplan.cli.cluster_source import ClusterSource, kubectl_options, question_refusals
 from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.epilogs import examples
 from bayplan.cli.options import allow_plugins_option, config_option, plugin_option
 from bayplan.cli.pflag import feature_gates_option
-from bayplan.cli.problems import STANDARD_INPUT, read_text, refusals
+from bayplan.cli.problems import STANDARD_INPUT, read_text
 from bayplan.cli.streams import EXIT_FAILED, fail, remark
-from bayplan.clock import RealClock, rfc3339, wall_seconds
+from bayplan.clock import rfc3339, wall_seconds
 from bayplan.config import SchedulerConfig
-from bayplan.lazy_loader import load
-from bayplan.model.capture import Capture
 from bayplan.plugins.registry import Registry
-from bayplan.profile.kinds_in_use import kinds_in_use
 from bayplan.serving.http_server import is_loopback
 from bayplan.shadow.folder import is_shadow
 from bayplan.sim.output.run_folder import RunFolder, is_run
+from bayplan.ui.cluster_objects import objects_of_picture
 from bayplan.ui.server import UiOptions, serve_ui
 from bayplan.ui.shadow_pages import ShadowSubject
-from bayplan.ui.subjects import ClusterSubject, RunSubject, Subject
+from bayplan.ui.subjects import ClusterSubject, RunSubject, Subject, subject_of_files
 from bayplan.ui.work import WorkPage, WorkSubject, work_page
 
 #: What is being loaded or computed has this long to end, after an interrupt.
@@ -86,7 +85,7 @@ def ui_command(paths: tuple[str, ...], **flags: Any) -> None:
     On loopback, everybody on this machine may read the page. On other addresses, the URL that the
     command prints has a token; the page is served as plain HTTP.
     """
-    with refusals():
+    with question_refusals():
         address, token = flags["bind_address"], _token(flags["token_file"])
         if not is_loopback(address) and not token:
             token = rng.unique_token()
@@ -169,23 +168,23 @@ def _subject(paths: tuple[str, ...], flags: dict[str, Any]) -> list[Subject]:
     if missing is not None:
         fail(f"{missing}: there is no such file or folder; wanted a run, or files of a cluster")
     config, registry = _configured(flags)
-    return [ClusterSubject(paths, config, registry, remark)]
+    return [subject_of_files(paths, config, registry, remark)]
 
 
 def _live_cluster(flags: dict[str, Any]) -> ClusterSubject:
-    """The objects of a live cluster as `bayplan capture` reads them, and as a file of them is
-    shown."""
+    """The objects of a live cluster, as every question about it reads them. Raises
+    UnreadableClusterError."""
     config, registry = _configured(flags)
-    kubeconfig, context_name = flags["kubeconfig"], flags["context_name"]
-    # Pages of files need no HTTP client.
-    read = load("bayplan.cli.capture:captured_cluster")
-    kinds = kinds_in_use(config, registry)
-    captured: Capture = read(kubeconfig, context_name, kinds, or_else=OR_FILES)
-    when = f"the cluster was read at {rfc3339(RealClock().epoch_seconds())}"
+    context_name = flags["context_name"]
+    source = ClusterSource((), flags["kubeconfig"], context_name)
+    with closing(source.model(config, registry, is_whole=True)) as model:
+        picture = model.source
+    when = f"the cluster was read at {rfc3339(picture.epoch_seconds)}"
     notes = [f"{when}; start bayplan ui again to see what changed since"]
-    notes += load("bayplan.cli.capture:left_out")(captured)
-    name = f"context {context_name}" if context_name else "cluster"
-    return ClusterSubject(captured.documents(), config, registry, remark, name=name, notes=notes)
+    notes += (f"left out: {kind}: {reason}" for kind, reason in picture.unreadable.items())
+    name = f"context {context_name}" if context_name else picture.source
+    read = partial(objects_of_picture, picture)
+    return ClusterSubject(name, read, config, registry, remark=remark, notes=notes)
 
 
 def _configured(flags: dict[str, Any]) -> tuple[SchedulerConfig, Registry]:

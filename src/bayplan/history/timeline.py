@@ -151,7 +151,7 @@ class Timeline:
     first_change: int = 0
     #: The end of a run that has not ended; None: the time of the last change.
     now_seconds: float | None = None
-    #: Of files without a run: pod without a node → its creation, as a time stamp.
+    #: Of a cluster without a run: pod without a node → its creation, as a time stamp.
     created: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property

@@ -7,10 +7,10 @@ and the totals of the run's summary until it is ready. A cluster without a run i
 import os
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import inf
 from pathlib import Path
 from typing import Protocol, final
@@ -19,35 +19,31 @@ import msgspec
 import numpy as np
 
 from bayplan.adapters.embedded.api_features import api_features
-from bayplan.adapters.embedded.versioned_store import StoredObject
 from bayplan.answers.names import common_suffix
 from bayplan.api.quantity import QuantityError
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.history.entries import ObjectChange
 from bayplan.history.node_verdict import NodeVerdict
-from bayplan.history.state_log import change_of, origin_of
+from bayplan.history.state_log import origin_of
 from bayplan.history.timeline import Series, State, Timeline
 from bayplan.history.timeline_fold import TimelineFold
 from bayplan.internal_errors import internal_error, shows_tracebacks
 from bayplan.journal import AttemptRecord, Record
 from bayplan.model.past import Rejection, Repetition, attempt_of_run, rejections_of
 from bayplan.model.picture import ClusterPicture
-from bayplan.model.reading import objects_of_workload
 from bayplan.model.run_moments import objects_of
-from bayplan.objects.keys import key_of
 from bayplan.plugins.registry import Registry
 from bayplan.ports import RunAborted
 from bayplan.problems import BadInputError
 from bayplan.regular_files import open_regular_file
-from bayplan.sim.input.inputs import load_inputs, moved_back
 from bayplan.sim.input.sources import JOURNAL, InputSource
-from bayplan.sim.input.workload import ExpansionMode, Workload, is_pending_pod
 from bayplan.sim.output.pod_counts import gone_text
 from bayplan.sim.output.run_folder import PluginsNotAllowedError, RunFolder
 from bayplan.state.pods import DEFAULT_SCHEDULER
 from bayplan.ui import pages
 from bayplan.ui.answers import Computation, Decision, Source, Totals
+from bayplan.ui.cluster_objects import ClusterObjects, objects_of_inputs
 from bayplan.ui.computations import ENGINE_LOCK, Computations
 from bayplan.ui.moments import ModelCache, Moment, OpenMoment, causes_now, with_causes
 
@@ -399,26 +395,25 @@ class ClusterSubject(FileSubject):
 
     def __init__(
         self,
-        sources: Sequence[InputSource],
+        name: str,
+        read: Callable[[], ClusterObjects],
         config: SchedulerConfig,
         registry: Registry,
-        remark: Remark = no_remark,
         *,
-        name: str = "",
+        remark: Remark = no_remark,
         notes: Sequence[str] = (),
     ) -> None:
-        """``name``: of the cluster; "": the names of its files. ``notes``: what the page says
-        besides."""
-        names = (Path(source).name or source for source in sources if isinstance(source, str))
-        super().__init__(name or ", ".join(names), remark)
-        self._sources: Sequence[InputSource] = tuple(sources)
+        """``name``: of the cluster, or the names of its files. ``read``: raises InputError.
+        ``notes``: what the page says besides."""
+        super().__init__(name, remark)
+        self._read = read
         self._notes += notes
         self._config = config
         self._registry = registry
         #: See `Timeline.created`.
         self._created: Mapping[str, str] = {}
         #: Each object as it was created, and each change of it.
-        self._changes: list[ObjectChange] = []
+        self._changes: Sequence[ObjectChange] = ()
 
     def _load(self) -> None:
         for note in self._objects.notes:
@@ -428,7 +423,7 @@ class ClusterSubject(FileSubject):
         fold = TimelineFold(origin_of(scheduler), scheduler.pod_groups.kinds)
         for change in self._changes:
             fold.add(change)
-        self._changes.clear()
+        self._changes = ()
         line = fold.timeline()
         if not line.node_names:
             self._note(_NO_NODE)
@@ -438,18 +433,9 @@ class ClusterSubject(FileSubject):
     @cached_property
     def _objects(self) -> ClusterPicture:
         """Raises InputError."""
-        workload = load_inputs(self._sources, expansion=ExpansionMode.ONCE)
-        self._sources = ()
-        self._created = dict(_creations(workload))
-        return objects_of_workload(
-            workload.for_scheduler(DEFAULT_SCHEDULER),
-            self.name,
-            self._see_change,
-            features=api_features(self._config.gates),
-        )
-
-    def _see_change(self, before: StoredObject | None, after: StoredObject | None) -> None:
-        self._changes.append(change_of(before, after, 0.0))
+        read = self._read()
+        self._changes, self._created = read.changes, read.created
+        return read.picture
 
     def model(self, change: int, check: Callable[[], None]) -> OpenMoment:
         return super().model(0, check)
@@ -459,14 +445,16 @@ class ClusterSubject(FileSubject):
         return Moment(self._objects, self._config, self._registry, scheduler_name=DEFAULT_SCHEDULER)
 
 
-def _creations(workload: Workload) -> Iterator[tuple[str, str]]:
-    """Each pod without a node that says when it was created, and when."""
-    for content in workload.initial:
-        if content.get("kind") == "Pod" and is_pending_pod(content):
-            pod = moved_back(content, -workload.moved_back_seconds)
-            stamp, key = pod["metadata"].get("creationTimestamp"), key_of(content)
-            if isinstance(stamp, str):
-                yield f"{key.namespace}/{key.name}", stamp
+def subject_of_files(
+    sources: Sequence[InputSource],
+    config: SchedulerConfig,
+    registry: Registry,
+    remark: Remark = no_remark,
+) -> ClusterSubject:
+    """The cluster of some files; they are read in the background."""
+    name = ", ".join(Path(source).name or source for source in sources if isinstance(source, str))
+    read = partial(objects_of_inputs, tuple(sources), name, api_features(config.gates))
+    return ClusterSubject(name, read, config, registry, remark=remark)
 
 
 class Query(Protocol):
