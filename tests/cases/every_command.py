@@ -208,12 +208,13 @@ def check_page(given: Input, *, computes: bool = True) -> ClusterSubject:
         for path in paths:
             await _answered(session, f"{url}api/{path}")
 
+    others = set(threading.enumerate())
     with ThreadPoolExecutor(1) as worker:
         Subject.start(subject, worker)
         visited([subject], visit)
         subject.stop()
     # The thread of long answers has a model of its own until it ends, which nobody waits for.
-    for thread in threading.enumerate():
+    for thread in set(threading.enumerate()) - others:
         if thread.name.startswith("long answers"):
             thread.join()
     return subject
