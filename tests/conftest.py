@@ -1,10 +1,12 @@
-"""The settings of Hypothesis, and how to repeat a draw.
+"""The settings of Hypothesis, how to repeat a draw, and tests that are coroutines.
 
 A failing property prints a blob to paste as `@reproduce_failure`. Every run prints its seed first,
 and `--hypothesis-seed` repeats the whole run. There is no deadline: on a busy machine the same
 example may take ten times as long, and that is not a defect of the code.
 """
 
+import asyncio
+import inspect
 import os
 import random  # noqa: TID251 - the one number drawn by chance; it is printed
 from typing import Any
@@ -36,6 +38,16 @@ def pytest_configure(config: pytest.Config) -> None:
     """Choose the seed before Hypothesis reads it; xdist passes the same seed to every worker."""
     if config.option.hypothesis_seed is None and not settings().derandomize:
         config.option.hypothesis_seed = str(random.SystemRandom().randrange(2**32))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is a coroutine in an event loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.function):
+        return None
+    names = inspect.signature(pyfuncitem.function).parameters
+    asyncio.run(pyfuncitem.function(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
 
 
 def pytest_report_header(config: pytest.Config) -> str:

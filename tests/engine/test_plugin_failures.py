@@ -80,7 +80,7 @@ def test_an_exception_in_a_binding_fails_the_binding(point: str, raised: BaseExc
     assert type(raised).__name__ in status.message
 
 
-def test_a_binding_cancelled_from_outside_is_cancelled() -> None:
+async def test_a_binding_cancelled_from_outside_is_cancelled() -> None:
     async def waits(*_: Any) -> None:
         await asyncio.get_running_loop().create_future()
 
@@ -89,15 +89,11 @@ def test_a_binding_cancelled_from_outside_is_cancelled() -> None:
     engine = Engine(plugins=["A"], classes=[plugin], binders=[])
     engine.add(node("n1"), waiting_pod())
     (effect,) = engine.run_for(BindPod)
-
-    async def main() -> None:
-        task = asyncio.ensure_future(effect.run(RecordingPort(), start_task, no_extenders))
-        await asyncio.sleep(0)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(main())
+    task = asyncio.ensure_future(effect.run(RecordingPort(), start_task, no_extenders))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
 
 
 def test_ctrl_c_in_a_plugin_ends_the_run() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 from bayplan.api.device_objects import RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, ResourceClaim
 from bayplan.journal import AttemptRecord
 from bayplan.objects.keys import object_key
+from tests.kit.scenes import scene_of
 from tests.plugins.devices_kit import class_of, exactly, slice_of
 from tests.scenarios.gangs import UPSTREAM, add_member, node_of, put_group
 from tests.scenarios.world import World, create, play
@@ -47,36 +48,32 @@ def attempts(world: World, name: str) -> list[float]:
     return [r.at_seconds for r in records if isinstance(r, AttemptRecord) and r.pod.endswith(name)]
 
 
-def test_a_group_shares_one_device_until_it_is_gone() -> None:
-    async def scene(world: World) -> None:
-        with_gpus(world)
-        add_members(world, "a", "b")
-        await world.until(5)
-        assert [node_of(world, name) for name in "ab"] == ["n1", "n1"]
-        (shared,) = claims(world)
-        users = [(each.resource, each.name) for each in shared.status.reserved_for or ()]
-        assert users == [("podgroups", "g")]
-        world.cluster.delete(object_key(UPSTREAM, "default", "g"))
-        await world.until(6)
-        assert [each.allocation is not None for each in claims(world)] == [True]
-        for name in "ab":
-            world.delete_pod(name)
-        await world.until(60)
-        assert claims(world) == []
-
-    played(scene)
+@scene_of(played)
+async def test_a_group_shares_one_device_until_it_is_gone(world: World) -> None:
+    with_gpus(world)
+    add_members(world, "a", "b")
+    await world.until(5)
+    assert [node_of(world, name) for name in "ab"] == ["n1", "n1"]
+    (shared,) = claims(world)
+    users = [(each.resource, each.name) for each in shared.status.reserved_for or ()]
+    assert users == [("podgroups", "g")]
+    world.cluster.delete(object_key(UPSTREAM, "default", "g"))
+    await world.until(6)
+    assert [each.allocation is not None for each in claims(world)] == [True]
+    for name in "ab":
+        world.delete_pod(name)
+    await world.until(60)
+    assert claims(world) == []
 
 
-def test_without_the_gate_each_member_takes_a_device() -> None:
-    async def scene(world: World) -> None:
-        with_gpus(world, count=2)
-        add_members(world, "a", "b")
-        await world.until(5)
-        assert [node_of(world, name) for name in "ab"] == ["n1", "n1"]
-        users = [[each.name for each in one.status.reserved_for or ()] for one in claims(world)]
-        assert users == [["a"], ["b"]]
-
-    played(scene, gate=False)
+@scene_of(played, gate=False)
+async def test_without_the_gate_each_member_takes_a_device(world: World) -> None:
+    with_gpus(world, count=2)
+    add_members(world, "a", "b")
+    await world.until(5)
+    assert [node_of(world, name) for name in "ab"] == ["n1", "n1"]
+    users = [[each.name for each in one.status.reserved_for or ()] for one in claims(world)]
+    assert users == [["a"], ["b"]]
 
 
 def test_a_member_that_found_no_place_waits_for_its_delay_after_the_claim_is_written() -> None:

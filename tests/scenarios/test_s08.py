@@ -60,19 +60,17 @@ async def ports_up_to_21(world: World) -> None:
     await world.until(49)
 
 
-def test_part_a_protocol_and_address_count_and_no_address_means_all() -> None:
-    async def scene(world: World) -> None:
-        await ports_up_to_21(world)
-        result = world.bound("u1")
-        assert result is not None and result[0] == 10
-        assert world.message("l1") == EVERYWHERE
-        assert world.bound("k1") == world.bound("k2") == (20.0, "n1")
-        assert world.message("k3") == (
-            f"0/3 nodes are available: 1 {TAKEN}, 2 node(s) didn't match Pod's node "
-            f"affinity/selector. {ADDED.format(3, 1)}, 2 Preemption is not helpful for scheduling."
-        )
-
-    play(scene, plugins=PORTS)
+@scenario(plugins=PORTS)
+async def test_part_a_protocol_and_address_count_and_no_address_means_all(world: World) -> None:
+    await ports_up_to_21(world)
+    result = world.bound("u1")
+    assert result is not None and result[0] == 10
+    assert world.message("l1") == EVERYWHERE
+    assert world.bound("k1") == world.bound("k2") == (20.0, "n1")
+    assert world.message("k3") == (
+        f"0/3 nodes are available: 1 {TAKEN}, 2 node(s) didn't match Pod's node "
+        f"affinity/selector. {ADDED.format(3, 1)}, 2 Preemption is not helpful for scheduling."
+    )
 
 
 @scenario(plugins=PORTS)
@@ -120,41 +118,39 @@ def is_used(world: World, key: str) -> bool:
         snapshot.end()
 
 
-def test_part_b_one_read_write_once_pod_claim_and_one_missing_claim() -> None:
-    async def scene(world: World) -> None:
-        for name in ("n1", "n2"):
-            world.add_node(name, cpu=8, memory="8Gi")
-        create_as_user(world, storage_class())
-        add_bound_claim(world, "data")
-        add_user(world, "v1", "data")
-        await world.until(1)
-        assert (world.bound("v1") or (-1,))[0] == 0
-        assert is_used(world, "default/data")
-        add_user(world, "v2", "data")
-        await world.until(2)
-        assert world.message("v2") == (
-            "0/2 nodes are available: 2 node(s) unavailable due to PersistentVolumeClaim with "
-            "ReadWriteOncePod access mode already in-use by another pod. "
-            f"{ADDED.format(2, 2)}."
-        )
-        add_user(world, "v3", "nope")
-        await world.until(9)
-        assert world.message("v3") == (
-            '0/2 nodes are available: persistentvolumeclaim "nope" not found. preemption: '
-            "0/2 nodes are available: 2 Preemption is not helpful for scheduling."
-        )
-        await world.until(10)
-        add_bound_claim(world, "nope")
-        await world.until(20)
-        assert (world.bound("v3") or (-1,))[0] == 10
-        world.delete_pod("v1")
-        await world.until(21)
-        assert (world.bound("v2") or (-1,))[0] == 20
-        world.delete_pod("v2")
-        await world.until(22)
-        assert not is_used(world, "default/data")
-
-    play(scene, plugins=VOLUMES)
+@scenario(plugins=VOLUMES)
+async def test_part_b_one_read_write_once_pod_claim_and_one_missing_claim(world: World) -> None:
+    for name in ("n1", "n2"):
+        world.add_node(name, cpu=8, memory="8Gi")
+    create_as_user(world, storage_class())
+    add_bound_claim(world, "data")
+    add_user(world, "v1", "data")
+    await world.until(1)
+    assert (world.bound("v1") or (-1,))[0] == 0
+    assert is_used(world, "default/data")
+    add_user(world, "v2", "data")
+    await world.until(2)
+    assert world.message("v2") == (
+        "0/2 nodes are available: 2 node(s) unavailable due to PersistentVolumeClaim with "
+        "ReadWriteOncePod access mode already in-use by another pod. "
+        f"{ADDED.format(2, 2)}."
+    )
+    add_user(world, "v3", "nope")
+    await world.until(9)
+    assert world.message("v3") == (
+        '0/2 nodes are available: persistentvolumeclaim "nope" not found. preemption: '
+        "0/2 nodes are available: 2 Preemption is not helpful for scheduling."
+    )
+    await world.until(10)
+    add_bound_claim(world, "nope")
+    await world.until(20)
+    assert (world.bound("v3") or (-1,))[0] == 10
+    world.delete_pod("v1")
+    await world.until(21)
+    assert (world.bound("v2") or (-1,))[0] == 20
+    world.delete_pod("v2")
+    await world.until(22)
+    assert not is_used(world, "default/data")
 
 
 # ---- part C: devices -----------------------------------------------------------------------

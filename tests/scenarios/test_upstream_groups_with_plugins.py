@@ -30,6 +30,7 @@ from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pod_group_trees import GroupTree
 from bayplan.state.pod_groups import GroupState
 from bayplan.state.pods import PodInfo
+from tests.kit.scenes import scene_of
 from tests.scenarios.gangs import UPSTREAM, condition, put_group
 from tests.scenarios.trees import GATES, put_tree
 from tests.scenarios.upstream_objects import create, is_gone, is_refused, node_of
@@ -183,64 +184,60 @@ def test_a_binding_fails_while_another_member_finds_no_node(minimum: int | None)
 # ---- podgroup/queueing: what comes after a group of which some members are placed --------------
 
 
-def test_a_more_important_pod_goes_before_the_members_that_are_left() -> None:
-    async def scene(world: World) -> None:
-        create(world, {"node": "n1", "cpu": "4"})
-        group(world, None)
-        for name in ("p1", "p2", "p3"):
-            member(world, name, "2", priority=0)
-        await world.until(world.now + 1)
-        assert sorted(nodes_of(world, "p1", "p2", "p3")) == ["", "n1", "n1"]
-        (left,) = [name for name in ("p1", "p2", "p3") if not node_of(world, name)]
-        create(world, {"pod": "high", "cpu": "4", "priority": 1000, "policy": "Never"})
-        create(world, {"node": "n2", "cpu": "4"})
-        await world.until(world.now + 60)
-        assert nodes_of(world, "high", left) == ["n2", ""]
-
-    played(scene)
+@scene_of(played)
+async def test_a_more_important_pod_goes_before_the_members_that_are_left(world: World) -> None:
+    create(world, {"node": "n1", "cpu": "4"})
+    group(world, None)
+    for name in ("p1", "p2", "p3"):
+        member(world, name, "2", priority=0)
+    await world.until(world.now + 1)
+    assert sorted(nodes_of(world, "p1", "p2", "p3")) == ["", "n1", "n1"]
+    (left,) = [name for name in ("p1", "p2", "p3") if not node_of(world, name)]
+    create(world, {"pod": "high", "cpu": "4", "priority": 1000, "policy": "Never"})
+    create(world, {"node": "n2", "cpu": "4"})
+    await world.until(world.now + 60)
+    assert nodes_of(world, "high", left) == ["n2", ""]
 
 
-def test_a_member_that_is_left_goes_before_a_younger_pod() -> None:
-    async def scene(world: World) -> None:
-        create(world, {"node": "n1", "cpu": "4"})
-        group(world, None)
-        names = ("p1", "p2", "p3")
-        for name in names:
-            member(world, name, "2", priority=0)
-        await world.until(world.now + 0.5)
-        create(world, {"pod": "young", "cpu": "2", "priority": 0})
-        await world.until(world.now + 0.5)
-        create(world, {"node": "n3", "cpu": "2"})
-        await world.until(world.now + 60)
-        assert sorted(nodes_of(world, *names)) == ["n1", "n1", "n3"]
-        assert nodes_of(world, "young") == [""]
-
-    played(scene)
+@scene_of(played)
+async def test_a_member_that_is_left_goes_before_a_younger_pod(world: World) -> None:
+    create(world, {"node": "n1", "cpu": "4"})
+    group(world, None)
+    names = ("p1", "p2", "p3")
+    for name in names:
+        member(world, name, "2", priority=0)
+    await world.until(world.now + 0.5)
+    create(world, {"pod": "young", "cpu": "2", "priority": 0})
+    await world.until(world.now + 0.5)
+    create(world, {"node": "n3", "cpu": "2"})
+    await world.until(world.now + 60)
+    assert sorted(nodes_of(world, *names)) == ["n1", "n1", "n3"]
+    assert nodes_of(world, "young") == [""]
 
 
 # ---- podgroup: volumes, preemption and PostFilter ----------------------------------------------
 
 
 @pytest.mark.parametrize("claims", [("one", "one"), ("one", "two")])
-def test_two_members_do_not_share_a_claim_for_one_pod(claims: tuple[str, str]) -> None:
-    async def scene(world: World) -> None:
-        create(world, {"node": "n1", "cpu": "2"})
-        for name in sorted({*claims}):
-            bound_claim(world, name)
-        group(world, 2, priority=200)
-        for name, claim in zip(("p1", "p2"), claims, strict=True):
-            volume = {"name": "v", "persistentVolumeClaim": {"claimName": claim}}
-            spec = {"schedulingGroup": {"podGroupName": "g"}, "volumes": [volume]}
-            world.add_pod(name, cpu="1", priority=200, spec=spec)
-        await world.until(world.now + 5)
-        if claims[0] != claims[1]:
-            assert nodes_of(world, "p1", "p2") == ["n1", "n1"]
-            return
-        assert all(is_refused(world, name) for name in ("p1", "p2"))
-        refused = condition(world, "g", INITIALLY, UPSTREAM)
-        assert (refused["status"], refused["reason"]) == ("False", "Unschedulable")
-
-    played(scene)
+@scene_of(played)
+async def test_two_members_do_not_share_a_claim_for_one_pod(
+    world: World, claims: tuple[str, str]
+) -> None:
+    create(world, {"node": "n1", "cpu": "2"})
+    for name in sorted({*claims}):
+        bound_claim(world, name)
+    group(world, 2, priority=200)
+    for name, claim in zip(("p1", "p2"), claims, strict=True):
+        volume = {"name": "v", "persistentVolumeClaim": {"claimName": claim}}
+        spec = {"schedulingGroup": {"podGroupName": "g"}, "volumes": [volume]}
+        world.add_pod(name, cpu="1", priority=200, spec=spec)
+    await world.until(world.now + 5)
+    if claims[0] != claims[1]:
+        assert nodes_of(world, "p1", "p2") == ["n1", "n1"]
+        return
+    assert all(is_refused(world, name) for name in ("p1", "p2"))
+    refused = condition(world, "g", INITIALLY, UPSTREAM)
+    assert (refused["status"], refused["reason"]) == ("False", "Unschedulable")
 
 
 def bound_claim(world: World, name: str) -> None:
@@ -339,22 +336,20 @@ def test_a_group_preempts_as_a_group_and_its_members_reach_no_post_filter() -> N
     played(scene, plugin)
 
 
-def test_a_group_that_preempts_says_so_in_its_condition() -> None:
-    async def scene(world: World) -> None:
-        create(world, {"node": "n1", "cpu": "1"})
-        world.add_pod("low", cpu="1", priority=10, spec={"terminationGracePeriodSeconds": 30})
-        await world.until(world.now + 1)
-        group(world, 1, priority=100)
-        member(world, "high", "1", priority=100)
-        await world.until(world.now + 5)
-        assert world.pod("low").content["metadata"]["deletionTimestamp"]
-        refused = condition(world, "g", INITIALLY, UPSTREAM)
-        assert (refused["status"], refused["reason"]) == ("False", "Unschedulable")
-        assert "minCount (1) cannot be satisfied" in refused["message"]
-        found = "pod group preemption: found a placement for podgroup, preempting 1 victims"
-        assert found in refused["message"]
-
-    played(scene)
+@scene_of(played)
+async def test_a_group_that_preempts_says_so_in_its_condition(world: World) -> None:
+    create(world, {"node": "n1", "cpu": "1"})
+    world.add_pod("low", cpu="1", priority=10, spec={"terminationGracePeriodSeconds": 30})
+    await world.until(world.now + 1)
+    group(world, 1, priority=100)
+    member(world, "high", "1", priority=100)
+    await world.until(world.now + 5)
+    assert world.pod("low").content["metadata"]["deletionTimestamp"]
+    refused = condition(world, "g", INITIALLY, UPSTREAM)
+    assert (refused["status"], refused["reason"]) == ("False", "Unschedulable")
+    assert "minCount (1) cannot be satisfied" in refused["message"]
+    found = "pod group preemption: found a placement for podgroup, preempting 1 victims"
+    assert found in refused["message"]
 
 
 def preset(**scores: int) -> type[Plugin]:
@@ -505,23 +500,23 @@ def test_reserve_of_other_plugins_decides_about_victims(is_tree: bool) -> None:
 
 
 @BOTH_POLICIES
-def test_members_that_fit_are_bound_before_others_preempt(minimum: int | None) -> None:
-    async def scene(world: World) -> None:
-        create(world, {"node": "n1", "cpu": "4"})
-        group(world, minimum, priority=100)
-        for name in ("p1", "p2"):
-            member(world, name, "1", priority=100)
-        create(world, {"pod": "low", "cpu": "1", "priority": 10})
-        await world.until(world.now + 5)
-        for name in ("high1", "high2"):
-            member(world, name, "1", priority=100)
-        await world.until(world.now + 60)
-        assert nodes_of(world, "p1", "p2", "high1", "high2") == ["n1"] * 4
-        assert is_gone(world, "low")
-        times = sorted(world.bound(name) or (0.0, "") for name in ("high1", "high2"))
-        assert times[0][0] < times[1][0]
-
-    played(scene)
+@scene_of(played)
+async def test_members_that_fit_are_bound_before_others_preempt(
+    world: World, minimum: int | None
+) -> None:
+    create(world, {"node": "n1", "cpu": "4"})
+    group(world, minimum, priority=100)
+    for name in ("p1", "p2"):
+        member(world, name, "1", priority=100)
+    create(world, {"pod": "low", "cpu": "1", "priority": 10})
+    await world.until(world.now + 5)
+    for name in ("high1", "high2"):
+        member(world, name, "1", priority=100)
+    await world.until(world.now + 60)
+    assert nodes_of(world, "p1", "p2", "high1", "high2") == ["n1"] * 4
+    assert is_gone(world, "low")
+    times = sorted(world.bound(name) or (0.0, "") for name in ("high1", "high2"))
+    assert times[0][0] < times[1][0]
 
 
 def test_a_group_preempts_in_the_domain_of_the_higher_score() -> None:

@@ -14,10 +14,8 @@ call logs of their own plugins.
 """
 
 import asyncio
-import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import wraps
 from typing import Any, Unpack
 
 import msgspec
@@ -42,6 +40,7 @@ from bayplan.runner import Runner
 from bayplan.sim.loop import run, settled
 from bayplan.sim.world.checkers import GangChecker, differences
 from bayplan.testing import NodeOptions, PodOptions, api_pod, node
+from tests.kit.scenes import scene_of
 
 PROFILE = "bayplan"
 
@@ -330,18 +329,7 @@ Scene = Callable[[World], Awaitable[None]]
 
 def scenario(**options: Any) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
     """Make a test of a scene. Its first argument is a new world. ``options``: those of `play`."""
-
-    def test_of(scene: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-        @wraps(scene)
-        def test(**fixtures: Any) -> None:
-            play(lambda world: scene(world, **fixtures), **options)
-
-        signature = inspect.signature(scene)
-        _, *fixtures = signature.parameters.values()
-        test.__signature__ = signature.replace(parameters=fixtures)  # type: ignore[attr-defined]
-        return test
-
-    return test_of
+    return scene_of(play, **options)
 
 
 def play(scene: Scene, setup: Setup | None = None, **options: Any) -> World:

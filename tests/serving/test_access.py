@@ -140,63 +140,51 @@ async def statuses(access: ReviewedAccess, requests: list[tuple[str, str]]) -> l
     return [200 if denial is None else denial.status for denial in denials]
 
 
-def test_concurrent_requests_with_one_token_share_one_review() -> None:
-    async def main() -> None:
-        reviewer = MuteReviewer()
-        access = ReviewedAccess(reviewer, ManualClock())
-        asking = asyncio.ensure_future(statuses(access, [("one", "10.0.0.1")] * 100))
+async def test_concurrent_requests_with_one_token_share_one_review() -> None:
+    reviewer = MuteReviewer()
+    access = ReviewedAccess(reviewer, ManualClock())
+    asking = asyncio.ensure_future(statuses(access, [("one", "10.0.0.1")] * 100))
+    await asyncio.sleep(0)
+    reviewer.is_released.set()
+    assert await asking == [200] * 100
+    assert reviewer.count == 2
+
+
+async def test_more_reviews_than_allowed_in_flight_get_too_many_requests() -> None:
+    reviewer = MuteReviewer()
+    access = ReviewedAccess(reviewer, ManualClock())
+    requests = [(f"t{number}", f"10.0.0.{number}") for number in range(50)]
+    asking = asyncio.ensure_future(statuses(access, requests))
+    while reviewer.count < REVIEWS_IN_FLIGHT_MAX:
         await asyncio.sleep(0)
-        reviewer.is_released.set()
-        assert await asking == [200] * 100
-        assert reviewer.count == 2
-
-    asyncio.run(main())
-
-
-def test_more_reviews_than_allowed_in_flight_get_too_many_requests() -> None:
-    async def main() -> None:
-        reviewer = MuteReviewer()
-        access = ReviewedAccess(reviewer, ManualClock())
-        requests = [(f"t{number}", f"10.0.0.{number}") for number in range(50)]
-        asking = asyncio.ensure_future(statuses(access, requests))
-        while reviewer.count < REVIEWS_IN_FLIGHT_MAX:
-            await asyncio.sleep(0)
-        assert reviewer.count == REVIEWS_IN_FLIGHT_MAX
-        denial = await access.denial("/metrics", "Bearer more", None, "10.0.1.1")
-        assert denial is not None
-        assert (denial.status, denial.retry_after_seconds) == (429, 1)
-        reviewer.is_released.set()
-        assert sorted(await asking)[REVIEWS_IN_FLIGHT_MAX:] == [429] * 40
-
-    asyncio.run(main())
+    assert reviewer.count == REVIEWS_IN_FLIGHT_MAX
+    denial = await access.denial("/metrics", "Bearer more", None, "10.0.1.1")
+    assert denial is not None
+    assert (denial.status, denial.retry_after_seconds) == (429, 1)
+    reviewer.is_released.set()
+    assert sorted(await asking)[REVIEWS_IN_FLIGHT_MAX:] == [429] * 40
 
 
-def test_a_flood_from_one_address_does_not_block_another_address() -> None:
-    async def main() -> None:
-        reviewer, clock = Reviewer(), ManualClock()
-        access = ReviewedAccess(reviewer, clock)
-        flood = [await statuses(access, [(f"junk{n}", "10.0.0.1")]) for n in range(3000)]
-        assert flood.count([401]) == REVIEWS_RATE_PER_PEER.burst
-        assert flood.count([429]) == 3000 - REVIEWS_RATE_PER_PEER.burst
-        assert await statuses(access, [("good", "10.0.0.2")]) == [200]
-        clock.advance_to(1.0)
-        flood = [await statuses(access, [(f"more{n}", "10.0.0.1")]) for n in range(3000)]
-        assert flood.count([401]) == REVIEWS_RATE_PER_PEER.per_second
-
-    asyncio.run(main())
+async def test_a_flood_from_one_address_does_not_block_another_address() -> None:
+    reviewer, clock = Reviewer(), ManualClock()
+    access = ReviewedAccess(reviewer, clock)
+    flood = [await statuses(access, [(f"junk{n}", "10.0.0.1")]) for n in range(3000)]
+    assert flood.count([401]) == REVIEWS_RATE_PER_PEER.burst
+    assert flood.count([429]) == 3000 - REVIEWS_RATE_PER_PEER.burst
+    assert await statuses(access, [("good", "10.0.0.2")]) == [200]
+    clock.advance_to(1.0)
+    flood = [await statuses(access, [(f"more{n}", "10.0.0.1")]) for n in range(3000)]
+    assert flood.count([401]) == REVIEWS_RATE_PER_PEER.per_second
 
 
-def test_a_flood_from_many_addresses_evicts_no_accepted_token() -> None:
-    async def main() -> None:
-        reviewer, clock = Reviewer(), ManualClock()
-        access = ReviewedAccess(reviewer, clock)
+async def test_a_flood_from_many_addresses_evicts_no_accepted_token() -> None:
+    reviewer, clock = Reviewer(), ManualClock()
+    access = ReviewedAccess(reviewer, clock)
+    assert await statuses(access, [("good", "10.1.0.1")]) == [200]
+    for number in range(2000):
+        await statuses(access, [(f"junk{number}", f"10.0.{number % 250}.1")])
         assert await statuses(access, [("good", "10.1.0.1")]) == [200]
-        for number in range(2000):
-            await statuses(access, [(f"junk{number}", f"10.0.{number % 250}.1")])
-            assert await statuses(access, [("good", "10.1.0.1")]) == [200]
-        assert len(reviewer.reviews) == REVIEWS_RATE.burst
-
-    asyncio.run(main())
+    assert len(reviewer.reviews) == REVIEWS_RATE.burst
 
 
 def test_a_review_without_an_answer_times_out() -> None:

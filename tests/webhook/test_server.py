@@ -20,6 +20,7 @@ from bayplan.testing import node
 from bayplan.webhook import judgement
 from bayplan.webhook.judgement import Judgement
 from bayplan.webhook.server import BODY_BYTES_MAX, WebhookOptions, serve
+from tests.kit.scenes import scene_of
 from tests.kit.scripted_cluster import ScriptedCluster
 from tests.live.processes import free_port
 from tests.webhook.bodies import review
@@ -94,30 +95,30 @@ async def results(ask: Ask) -> dict[str, float]:
     return {line.split('"')[1]: float(line.rpartition(" ")[2]) for line in lines}
 
 
-def test_a_pod_is_judged_on_the_newest_state_of_the_cluster() -> None:
-    async def scene(cluster: Cluster, ask: Ask) -> None:
-        assert await warnings(ask, "2") == []
-        (warning,) = await warnings(ask, "3")
-        assert warning.endswith("1 Insufficient cpu, nearest n1 lacks 1 cpu")
-        cluster.add("n2", "4")
-        async with asyncio.timeout(60.0):
-            while await warnings(ask, "3"):
-                await asyncio.sleep(0.01)
-        assert (await results(ask))["fits"] == 2
+@scene_of(play, 2)
+async def test_a_pod_is_judged_on_the_newest_state_of_the_cluster(
+    cluster: Cluster, ask: Ask
+) -> None:
+    assert await warnings(ask, "2") == []
+    (warning,) = await warnings(ask, "3")
+    assert warning.endswith("1 Insufficient cpu, nearest n1 lacks 1 cpu")
+    cluster.add("n2", "4")
+    async with asyncio.timeout(60.0):
+        while await warnings(ask, "3"):
+            await asyncio.sleep(0.01)
+    assert (await results(ask))["fits"] == 2
 
-    play(scene)
 
-
-def test_before_the_first_list_every_creation_is_allowed_without_a_warning() -> None:
-    async def scene(cluster: Cluster, ask: Ask) -> None:
-        assert (await ask("/readyz", None))[0] == 500
-        assert await warnings(ask, "3") == []
-        assert await results(ask) == {"not-ready": 1}
-        cluster.answers.set()
-        await until(ask, "/readyz")
-        assert await warnings(ask, "3") != []
-
-    play(scene, is_listed=False)
+@scene_of(play, 2, is_listed=False)
+async def test_before_the_first_list_every_creation_is_allowed_without_a_warning(
+    cluster: Cluster, ask: Ask
+) -> None:
+    assert (await ask("/readyz", None))[0] == 500
+    assert await warnings(ask, "3") == []
+    assert await results(ask) == {"not-ready": 1}
+    cluster.answers.set()
+    await until(ask, "/readyz")
+    assert await warnings(ask, "3") != []
 
 
 def test_a_late_answer_has_no_warning() -> None:
@@ -128,16 +129,16 @@ def test_a_late_answer_has_no_warning() -> None:
     play(scene, replace(OPTIONS, budget_seconds=1e-9))
 
 
-def test_a_defect_allows_the_creation_and_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scene(cluster: Cluster, ask: Ask) -> None:
-        def fail(*_: Any) -> Judgement:
-            raise KeyError("defect")
+@scene_of(play, 2)
+async def test_a_defect_allows_the_creation_and_is_counted(
+    cluster: Cluster, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> Judgement:
+        raise KeyError("defect")
 
-        monkeypatch.setattr(judgement.Judge, "judge", fail)
-        assert await warnings(ask, "3") == []
-        assert await results(ask) == {"failed": 1}
-
-    play(scene)
+    monkeypatch.setattr(judgement.Judge, "judge", fail)
+    assert await warnings(ask, "3") == []
+    assert await results(ask) == {"failed": 1}
 
 
 @pytest.mark.parametrize(
@@ -145,11 +146,9 @@ def test_a_defect_allows_the_creation_and_is_counted(monkeypatch: pytest.MonkeyP
     [(b"no review", 400), (b"[" * 100_000, 400), (b" " * (BODY_BYTES_MAX + 1), 413)],
     ids=["no JSON", "nested", "too large"],
 )
-def test_a_body_that_is_no_review_is_refused_and_the_webhook_goes_on(
-    body: bytes, status: int
+@scene_of(play, 2)
+async def test_a_body_that_is_no_review_is_refused_and_the_webhook_goes_on(
+    cluster: Cluster, ask: Ask, body: bytes, status: int
 ) -> None:
-    async def scene(cluster: Cluster, ask: Ask) -> None:
-        assert (await ask("/validate", body))[0] == status
-        assert await warnings(ask, "3") != []
-
-    play(scene)
+    assert (await ask("/validate", body))[0] == status
+    assert await warnings(ask, "3") != []

@@ -32,7 +32,7 @@ async def judging(budget_seconds: float) -> TimedJudge:
     return timed
 
 
-def test_while_one_judgement_takes_too_long_all_others_are_late(monkeypatch: Any) -> None:
+async def test_while_one_judgement_takes_too_long_all_others_are_late(monkeypatch: Any) -> None:
     """The event loop answers although the thread is busy; what never began is not judged."""
     going_on = threading.Event()
     calls: list[str] = []
@@ -42,27 +42,21 @@ def test_while_one_judgement_takes_too_long_all_others_are_late(monkeypatch: Any
         going_on.wait()
         return Judgement("fits")
 
-    async def work() -> None:
-        timed = await judging(0.05)
-        monkeypatch.setattr(Judge, "judge", hang)
-        texts = await asyncio.gather(*(timed.warning(REVIEW) for _ in range(150)))
-        assert (texts, timed.results) == ([""] * 150, {"late": 150})
-        going_on.set()
-        timed.close()
-        assert calls == ["v1 Pod"]
-
-    asyncio.run(work())
+    timed = await judging(0.05)
+    monkeypatch.setattr(Judge, "judge", hang)
+    texts = await asyncio.gather(*(timed.warning(REVIEW) for _ in range(150)))
+    assert (texts, timed.results) == ([""] * 150, {"late": 150})
+    going_on.set()
+    timed.close()
+    assert calls == ["v1 Pod"]
 
 
-def test_other_kinds_and_changes_of_objects_are_not_judged() -> None:
-    async def work() -> None:
-        timed = await judging(30.0)
-        update = review("3").replace(b"CREATE", b"UPDATE")
-        service = review("3").replace(b'"Pod"', b'"Service"')
-        for body in (update, service):
-            assert await timed.warning(read_review(body)) == ""
-        assert timed.results == {"unjudged": 2}
-        assert await timed.warning(REVIEW) != ""
-        timed.close()
-
-    asyncio.run(work())
+async def test_other_kinds_and_changes_of_objects_are_not_judged() -> None:
+    timed = await judging(30.0)
+    update = review("3").replace(b"CREATE", b"UPDATE")
+    service = review("3").replace(b'"Pod"', b'"Service"')
+    for body in (update, service):
+        assert await timed.warning(read_review(body)) == ""
+    assert timed.results == {"unjudged": 2}
+    assert await timed.warning(REVIEW) != ""
+    timed.close()

@@ -72,80 +72,65 @@ def test_a_running_pod_is_healthy_unless_its_condition_differs() -> None:
     assert (result["currentHealthy"], result["expectedPods"]) == (1, 4)
 
 
-def test_terminating_pods_reduce_the_allowed_disruptions() -> None:
-    async def main() -> None:
-        slow = protected_pod("slow")
-        slow["spec"]["terminationGracePeriodSeconds"] = 1000
-        cluster = cluster_of(*pods(3, owner="r"), slow, budget(minAvailable=1))
-        for name, allowed_count in (("p0", 2), ("slow", 1)):
-            cluster.delete(key(name))
-            await asyncio.sleep(0)
-            assert allowed(cluster) == allowed_count
-        cluster.end_pod(key("p1"))
+async def test_terminating_pods_reduce_the_allowed_disruptions() -> None:
+    slow = protected_pod("slow")
+    slow["spec"]["terminationGracePeriodSeconds"] = 1000
+    cluster = cluster_of(*pods(3, owner="r"), slow, budget(minAvailable=1))
+    for name, allowed_count in (("p0", 2), ("slow", 1)):
+        cluster.delete(key(name))
         await asyncio.sleep(0)
-        assert allowed(cluster) == 0
-
-    asyncio.run(main())
-
-
-def test_evicted_pods_still_count_as_expected() -> None:
-    async def main() -> None:
-        cluster = cluster_of(*pods(4, owner="r"), budget(maxUnavailable="50%"))
-        assert allowed(cluster) == 2
-        cluster.delete(key("p0"))
-        await asyncio.sleep(0)
-        assert (allowed(cluster), status(cluster)["expectedPods"]) == (1, 4)
-
-    asyncio.run(main())
+        assert allowed(cluster) == allowed_count
+    cluster.end_pod(key("p1"))
+    await asyncio.sleep(0)
+    assert allowed(cluster) == 0
 
 
-def test_a_written_status_stays_until_a_pod_starts_or_stops_running() -> None:
-    async def main() -> None:
-        cluster = cluster_of(
-            *pods(3),
-            protected_pod("waits", node=""),
-            budget(WRITTEN_STATUS, minAvailable=1),
-            protected_pod("late"),
-        )
-        cluster.delete(key("waits"))
-        await asyncio.sleep(0)
-        assert status(cluster) == WRITTEN_STATUS
-        cluster.delete(key("p0"))
-        await asyncio.sleep(0)
-        assert (allowed(cluster), status(cluster)["currentHealthy"]) == (2, 3)
-
-    asyncio.run(main())
+async def test_evicted_pods_still_count_as_expected() -> None:
+    cluster = cluster_of(*pods(4, owner="r"), budget(maxUnavailable="50%"))
+    assert allowed(cluster) == 2
+    cluster.delete(key("p0"))
+    await asyncio.sleep(0)
+    assert (allowed(cluster), status(cluster)["expectedPods"]) == (1, 4)
 
 
-def test_a_new_spec_recomputes_the_status_and_a_written_status_stays() -> None:
-    async def main() -> None:
-        cluster = cluster_of(*pods(3), budget(WRITTEN_STATUS, minAvailable=1))
-        cluster.update(budget(minAvailable=2))
-        await asyncio.sleep(0)
-        assert allowed(cluster) == 1
-        cluster.update(budget(WRITTEN_STATUS, minAvailable=2))
-        cluster.create(protected_pod("late"))
-        await asyncio.sleep(0)
-        assert status(cluster) == WRITTEN_STATUS
+async def test_a_written_status_stays_until_a_pod_starts_or_stops_running() -> None:
+    cluster = cluster_of(
+        *pods(3),
+        protected_pod("waits", node=""),
+        budget(WRITTEN_STATUS, minAvailable=1),
+        protected_pod("late"),
+    )
+    cluster.delete(key("waits"))
+    await asyncio.sleep(0)
+    assert status(cluster) == WRITTEN_STATUS
+    cluster.delete(key("p0"))
+    await asyncio.sleep(0)
+    assert (allowed(cluster), status(cluster)["currentHealthy"]) == (2, 3)
 
-    asyncio.run(main())
+
+async def test_a_new_spec_recomputes_the_status_and_a_written_status_stays() -> None:
+    cluster = cluster_of(*pods(3), budget(WRITTEN_STATUS, minAvailable=1))
+    cluster.update(budget(minAvailable=2))
+    await asyncio.sleep(0)
+    assert allowed(cluster) == 1
+    cluster.update(budget(WRITTEN_STATUS, minAvailable=2))
+    cluster.create(protected_pod("late"))
+    await asyncio.sleep(0)
+    assert status(cluster) == WRITTEN_STATUS
 
 
-def test_other_pods_and_deleted_budgets_are_ignored() -> None:
-    async def main() -> None:
-        stranger = protected_pod("stranger")
-        stranger["metadata"]["labels"] = {"app": "b"}
-        elsewhere = protected_pod("elsewhere")
-        elsewhere["metadata"]["namespace"] = "other"
-        cluster = cluster_of(*pods(2), stranger, elsewhere, budget(minAvailable=1))
-        assert allowed(cluster) == 1
-        before = cluster.version
-        cluster.delete(key("stranger"))
-        await asyncio.sleep(0)
-        assert cluster.version == before + 1
-        cluster.delete(object_key(POD_DISRUPTION_BUDGET, "default", "b"))
-        cluster.delete(key("p0"))
-        await asyncio.sleep(0)
-        assert cluster.version == before + 3
-
-    asyncio.run(main())
+async def test_other_pods_and_deleted_budgets_are_ignored() -> None:
+    stranger = protected_pod("stranger")
+    stranger["metadata"]["labels"] = {"app": "b"}
+    elsewhere = protected_pod("elsewhere")
+    elsewhere["metadata"]["namespace"] = "other"
+    cluster = cluster_of(*pods(2), stranger, elsewhere, budget(minAvailable=1))
+    assert allowed(cluster) == 1
+    before = cluster.version
+    cluster.delete(key("stranger"))
+    await asyncio.sleep(0)
+    assert cluster.version == before + 1
+    cluster.delete(object_key(POD_DISRUPTION_BUDGET, "default", "b"))
+    cluster.delete(key("p0"))
+    await asyncio.sleep(0)
+    assert cluster.version == before + 3

@@ -384,7 +384,7 @@ def test_a_stream_that_is_left_over_tls_closes_its_socket(tmp_path: Path) -> Non
     assert [str(each.message) for each in caught if each.category is ResourceWarning] == []
 
 
-def test_a_failure_is_raised_after_all_other_requests_have_ended() -> None:
+async def test_a_failure_is_raised_after_all_other_requests_have_ended() -> None:
     ended: list[str] = []
 
     async def waits() -> None:
@@ -398,12 +398,9 @@ def test_a_failure_is_raised_after_all_other_requests_have_ended() -> None:
         await asyncio.sleep(0)
         raise ValueError("refused")
 
-    async def both() -> None:
-        with pytest.raises(ValueError, match="refused"):
-            await all_results([waits(), fails()])
-        assert ended == ["waits"]
-
-    asyncio.run(both())
+    with pytest.raises(ValueError, match="refused"):
+        await all_results([waits(), fails()])
+    assert ended == ["waits"]
 
 
 def test_a_long_message_of_the_server_is_cut(tmp_path: Path) -> None:

@@ -40,18 +40,15 @@ async def renewed(credentials: Credentials, clock: ManualClock) -> str | None:
     return credentials.authorization()
 
 
-def test_a_token_file_is_read_again(tmp_path: Path) -> None:
-    async def main() -> None:
-        (tmp_path / "token").write_text("one\n")
-        clock = ManualClock()
-        path = kubeconfig(tmp_path, SERVER, {"tokenFile": "token"})
-        credentials = await load_credentials(path, clock)
-        assert credentials.authorization() == "Bearer one"
-        (tmp_path / "token").write_text("two\n")
-        assert credentials.authorization() == "Bearer one"
-        assert await renewed(credentials, clock) == "Bearer two"
-
-    asyncio.run(main())
+async def test_a_token_file_is_read_again(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("one\n")
+    clock = ManualClock()
+    path = kubeconfig(tmp_path, SERVER, {"tokenFile": "token"})
+    credentials = await load_credentials(path, clock)
+    assert credentials.authorization() == "Bearer one"
+    (tmp_path / "token").write_text("two\n")
+    assert credentials.authorization() == "Bearer one"
+    assert await renewed(credentials, clock) == "Bearer two"
 
 
 @pytest.mark.parametrize(
@@ -97,22 +94,20 @@ def test_a_failed_renewal_keeps_the_old_token(
     assert "credentials not renewed from kubeconfig" in caplog.text
 
 
-def test_the_token_of_a_pod_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_token_of_a_pod_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "token").write_text("one\n")
     (tmp_path / "ca.crt").write_text(ca_certificate())
     monkeypatch.setattr("bayplan.adapters.live.credentials.SERVICE_ACCOUNT", tmp_path)
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
-
-    async def main() -> None:
-        clock = ManualClock()
-        credentials = await load_credentials(None, clock)
-        assert credentials.server == "https://10.0.0.1:443"
-        assert credentials.authorization() == "Bearer one"
-        (tmp_path / "token").write_text("two\n")
-        assert await renewed(credentials, clock) == "Bearer two"
-
-    asyncio.run(main())
+    clock = ManualClock()
+    credentials = await load_credentials(None, clock)
+    assert credentials.server == "https://10.0.0.1:443"
+    assert credentials.authorization() == "Bearer one"
+    (tmp_path / "token").write_text("two\n")
+    assert await renewed(credentials, clock) == "Bearer two"
 
 
 def ca_certificate() -> str:

@@ -1,7 +1,5 @@
 """Which kinds the API server offers."""
 
-import asyncio
-
 import pytest
 
 from bayplan.adapters.live.discovery import Discovery, Resource
@@ -10,28 +8,22 @@ from tests.adapters.live.clients import talking_to
 from tests.kit.api_server import FakeApiServer
 
 
-def test_a_kind_is_found_with_its_path_and_scope() -> None:
-    async def main() -> None:
-        async with talking_to(FakeApiServer()) as client:
-            discovery = Discovery(client)
-            await discovery.discover([POD, NODE])
-            assert discovery.resource(POD) == Resource(POD, "", "pods", is_namespaced=True)
-            assert discovery.resource(NODE) == Resource(NODE, "", "nodes", is_namespaced=False)
-
-    asyncio.run(main())
+async def test_a_kind_is_found_with_its_path_and_scope() -> None:
+    async with talking_to(FakeApiServer()) as client:
+        discovery = Discovery(client)
+        await discovery.discover([POD, NODE])
+        assert discovery.resource(POD) == Resource(POD, "", "pods", is_namespaced=True)
+        assert discovery.resource(NODE) == Resource(NODE, "", "nodes", is_namespaced=False)
 
 
-def test_a_missing_group_is_no_error_and_is_requested_once() -> None:
-    async def main() -> None:
-        server = FakeApiServer()
-        async with talking_to(server) as client:
-            discovery = Discovery(client)
-            for _ in range(2):
-                await discovery.discover([REPLICA_SET, "apps/v1 Other"])
-            assert discovery.resource(REPLICA_SET) is None
-        assert server.lines == ["GET /apis/apps/v1"]
-
-    asyncio.run(main())
+async def test_a_missing_group_is_no_error_and_is_requested_once() -> None:
+    server = FakeApiServer()
+    async with talking_to(server) as client:
+        discovery = Discovery(client)
+        for _ in range(2):
+            await discovery.discover([REPLICA_SET, "apps/v1 Other"])
+        assert discovery.resource(REPLICA_SET) is None
+    assert server.lines == ["GET /apis/apps/v1"]
 
 
 @pytest.mark.parametrize(

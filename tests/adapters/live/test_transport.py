@@ -256,15 +256,12 @@ def test_a_missing_answer_has_an_unknown_outcome(answer: bytes, why: str) -> Non
     talk(Server(answer), scene)
 
 
-def test_over_a_refused_connection_nothing_is_sent() -> None:
-    async def main() -> None:
-        async with connected(Server()) as transport:
-            pass
-        with pytest.raises(NotSentError) as error:
-            await get(transport)
-        assert not error.value.is_for_ever
-
-    asyncio.run(main())
+async def test_over_a_refused_connection_nothing_is_sent() -> None:
+    async with connected(Server()) as transport:
+        pass
+    with pytest.raises(NotSentError) as error:
+        await get(transport)
+    assert not error.value.is_for_ever
 
 
 def test_a_connection_closed_by_the_server_is_not_reused() -> None:

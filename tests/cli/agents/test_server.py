@@ -282,16 +282,12 @@ _SCRIPT = "from bayplan.cli import main; main()"
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_the_standard_streams_serve_a_client(cluster: Path, mode: Any) -> None:
+async def test_the_standard_streams_serve_a_client(cluster: Path, mode: Any) -> None:
     arguments = ["-c", _SCRIPT, "mcp", str(cluster)]
     program = StdioServerParameters(command=sys.executable, args=arguments)
-
-    async def work() -> None:
-        async with Client(program, mode=mode) as client:
-            text, *_ = await texts_of(client, "why", name="deployment/large")
-            assert text == bayplan("why", "deployment/large", cluster, "-o", "json").stdout
-
-    asyncio.run(work())
+    async with Client(program, mode=mode) as client:
+        text, *_ = await texts_of(client, "why", name="deployment/large")
+        assert text == bayplan("why", "deployment/large", cluster, "-o", "json").stdout
 
 
 def test_http_serves_whoever_brings_the_token(cluster: Path, tmp_path: Path) -> None:

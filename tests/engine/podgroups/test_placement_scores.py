@@ -17,7 +17,7 @@ from bayplan.testing.evaluation import CheckFailed
 from tests.engine.podgroups.racks_kit import UPSTREAM, members, racks, racks_of
 from tests.plugins.resource_kit import GPU, Amounts, Place, lent, pod_of_containers
 from tests.scenarios.gangs import FIT, message, put_group
-from tests.scenarios.world import World, play
+from tests.scenarios.world import World, play, scenario
 
 GROUP = GroupState(GroupKey("", "default", "g"))
 GATES = {"GenericWorkload": True, "TopologyAwareWorkloadScheduling": True}
@@ -116,30 +116,28 @@ def test_a_group_without_a_domain_gets_upstreams_message(gates: Any, expected: s
     play(scene, plugins=BOTH, gates={"GenericWorkload": True, **gates})
 
 
-def test_the_message_of_a_member_counts_the_nodes_of_one_placement() -> None:
-    async def scene(world: World) -> None:
-        racks(world, r1=(3,), r2=(3, 2, 1))
-        put_group(world, "g", 2, UPSTREAM, schedulingConstraints=CONSTRAINTS)
-        members(world, "a", "b", kind=UPSTREAM)
-        await world.until(1)
-        texts = [message(world, name) for name in ("a", "b")]
-        assert "0/1 nodes are available: 1 Insufficient cpu." in texts
-
-    play(scene, plugins=BOTH, gates=GATES)
+@scenario(plugins=BOTH, gates=GATES)
+async def test_the_message_of_a_member_counts_the_nodes_of_one_placement(world: World) -> None:
+    racks(world, r1=(3,), r2=(3, 2, 1))
+    put_group(world, "g", 2, UPSTREAM, schedulingConstraints=CONSTRAINTS)
+    members(world, "a", "b", kind=UPSTREAM)
+    await world.until(1)
+    texts = [message(world, name) for name in ("a", "b")]
+    assert "0/1 nodes are available: 1 Insufficient cpu." in texts
 
 
-def test_a_score_out_of_range_is_an_error_of_the_attempt_that_names_the_plugin() -> None:
-    async def scene(world: World) -> None:
-        racks(world, r1=(3, 3), r2=(9,))
-        put_group(world, "g", 2, UPSTREAM, schedulingConstraints=CONSTRAINTS)
-        members(world, "a", "b", kind=UPSTREAM)
-        await world.until(1)
-        assert racks_of(world, "a", "b") == ["", ""]
-        texts = {message(world, name) for name in ("a", "b")}
-        assert len(texts) == 1
-        assert texts.pop().startswith('running PlacementScore plugin "Broken"')
-
-    play(scene, plugins=[*FIT, GENERATOR, "Broken"], classes=[Broken], gates=GATES)
+@scenario(plugins=[*FIT, GENERATOR, "Broken"], classes=[Broken], gates=GATES)
+async def test_a_score_out_of_range_is_an_error_of_the_attempt_that_names_the_plugin(
+    world: World,
+) -> None:
+    racks(world, r1=(3, 3), r2=(9,))
+    put_group(world, "g", 2, UPSTREAM, schedulingConstraints=CONSTRAINTS)
+    members(world, "a", "b", kind=UPSTREAM)
+    await world.until(1)
+    assert racks_of(world, "a", "b") == ["", ""]
+    texts = {message(world, name) for name in ("a", "b")}
+    assert len(texts) == 1
+    assert texts.pop().startswith('running PlacementScore plugin "Broken"')
 
 
 CPU_AND_MEMORY = ({"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1})

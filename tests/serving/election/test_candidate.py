@@ -13,6 +13,7 @@ from bayplan.serving.election.candidate import Candidate
 from bayplan.serving.election.election import Election, ElectionSettings
 from bayplan.serving.election.lease import LeaseChange
 from bayplan.sim.loop import run
+from tests.kit.scenes import scene_of
 from tests.serving.leases import BUSY, WATCH_DELAY_SECONDS, MemoryLock, RecordedElection
 
 
@@ -46,140 +47,138 @@ def begin(work: Any) -> "asyncio.Task[Any]":
     return asyncio.get_running_loop().create_task(work)
 
 
-def test_the_first_of_two_leads_at_once_and_the_other_waits():
-    async def script(a: Replica, b: Replica, clock: ManualClock) -> None:
-        await a.candidate.win()
-        assert (a.leads, clock.now()) == (True, 0.0)
-        holding, waiting = begin(a.candidate.hold()), begin(b.candidate.win())
-        await asyncio.sleep(100)
-        assert (a.leads, b.leads, waiting.done()) == (True, False, False)
-        assert (a.log.leaders, b.log.leaders) == (["a"], ["a"])
-        holding.cancel()
-        waiting.cancel()
-
-    run_election(script)
-
-
-def test_a_renewal_is_one_request():
-    async def script(a: Replica, b: Replica, clock: ManualClock) -> None:
-        await a.candidate.win()
-        holding = begin(a.candidate.hold())
-        await asyncio.sleep(7)
-        assert a.lock.requests == ["get", "create", "update", "update", "update"]
-        holding.cancel()
-
-    run_election(script)
+@scene_of(run_election, 3)
+async def test_the_first_of_two_leads_at_once_and_the_other_waits(
+    a: Replica, b: Replica, clock: ManualClock
+) -> None:
+    await a.candidate.win()
+    assert (a.leads, clock.now()) == (True, 0.0)
+    holding, waiting = begin(a.candidate.hold()), begin(b.candidate.win())
+    await asyncio.sleep(100)
+    assert (a.leads, b.leads, waiting.done()) == (True, False, False)
+    assert (a.log.leaders, b.log.leaders) == (["a"], ["a"])
+    holding.cancel()
+    waiting.cancel()
 
 
-def test_a_dead_leader_is_replaced_within_its_lease_and_one_retry():
-    async def script(a: Replica, b: Replica, clock: ManualClock) -> None:
-        await a.candidate.win()
-        holding, waiting = begin(a.candidate.hold()), begin(b.candidate.win())
-        await asyncio.sleep(30)
-        holding.cancel()
-        died_seconds = clock.now()
-        await waiting
-        assert 13 <= clock.now() - died_seconds <= 15 + 2 * 1.2
-        assert b.leads
-        assert b.log.leaders == ["a", "b"]
-
-    run_election(script)
+@scene_of(run_election, 3)
+async def test_a_renewal_is_one_request(a: Replica, b: Replica, clock: ManualClock) -> None:
+    await a.candidate.win()
+    holding = begin(a.candidate.hold())
+    await asyncio.sleep(7)
+    assert a.lock.requests == ["get", "create", "update", "update", "update"]
+    holding.cancel()
 
 
-def test_a_leader_that_cannot_renew_stops_before_another_leads():
-    async def script(a: Replica, b: Replica, clock: ManualClock) -> None:
-        await a.candidate.win()
-        holding, waiting = begin(a.candidate.hold()), begin(b.candidate.win())
-        await asyncio.sleep(10)
-        a.lock.problem = BUSY
-        reason = await holding
-        assert reason == "the API server is busy"
-        assert 8 <= clock.now() - 10 <= 10
-        assert not a.leads
-        assert not b.leads
-        await waiting
-        assert clock.now() - 10 >= 13
-
-    run_election(script)
+@scene_of(run_election, 3)
+async def test_a_dead_leader_is_replaced_within_its_lease_and_one_retry(
+    a: Replica, b: Replica, clock: ManualClock
+) -> None:
+    await a.candidate.win()
+    holding, waiting = begin(a.candidate.hold()), begin(b.candidate.win())
+    await asyncio.sleep(30)
+    holding.cancel()
+    died_seconds = clock.now()
+    await waiting
+    assert 13 <= clock.now() - died_seconds <= 15 + 2 * 1.2
+    assert b.leads
+    assert b.log.leaders == ["a", "b"]
 
 
-def test_a_hanging_request_does_not_extend_leadership_beyond_the_deadline():
-    async def script(a: Replica, b: Replica, clock: ManualClock) -> None:
-        await a.candidate.win()
-        a.lock.delay_seconds = 1000.0
-        reason = await a.candidate.hold()
-        assert clock.now() == pytest.approx(10.0)
-        assert "no answer within" in reason
-
-    run_election(script)
-
-
-def test_a_leader_that_was_suspended_does_not_lead_when_it_resumes():
-    async def script(a: Replica, b: Replica, clock: ManualClock) -> None:
-        await a.candidate.win()
-        holding = begin(a.candidate.hold())
-        await asyncio.sleep(1)
-        clock.advance_to(40.0)
-        assert not a.leads
-        assert "stood still" in await holding
-
-    run_election(script)
+@scene_of(run_election, 3)
+async def test_a_leader_that_cannot_renew_stops_before_another_leads(
+    a: Replica, b: Replica, clock: ManualClock
+) -> None:
+    await a.candidate.win()
+    holding, waiting = begin(a.candidate.hold()), begin(b.candidate.win())
+    await asyncio.sleep(10)
+    a.lock.problem = BUSY
+    reason = await holding
+    assert reason == "the API server is busy"
+    assert 8 <= clock.now() - 10 <= 10
+    assert not a.leads
+    assert not b.leads
+    await waiting
+    assert clock.now() - 10 >= 13
 
 
-def test_failures_that_end_before_the_deadline_have_no_effect():
-    async def script(a: Replica, b: Replica, clock: ManualClock) -> None:
-        await a.candidate.win()
-        holding = begin(a.candidate.hold())
-        a.lock.problem = BUSY
-        await asyncio.sleep(7)
-        a.lock.problem = None
-        await asyncio.sleep(60)
-        assert a.leads
-        assert len(a.log.troubles) > 2
-        holding.cancel()
-
-    run_election(script)
+@scene_of(run_election, 3)
+async def test_a_hanging_request_does_not_extend_leadership_beyond_the_deadline(
+    a: Replica, b: Replica, clock: ManualClock
+) -> None:
+    await a.candidate.win()
+    a.lock.delay_seconds = 1000.0
+    reason = await a.candidate.hold()
+    assert clock.now() == pytest.approx(10.0)
+    assert "no answer within" in reason
 
 
-def test_a_lost_answer_does_not_lose_the_lease():
-    async def script(a: Replica, b: Replica, clock: ManualClock) -> None:
-        await a.candidate.win()
-        holding = begin(a.candidate.hold())
-        a.lock.problem, a.lock.answers_get_lost = OutcomeUnknownError("cut off"), True
-        await asyncio.sleep(5)
-        a.lock.problem = None
-        await asyncio.sleep(30)
-        assert a.leads
-        holding.cancel()
-
-    run_election(script)
+@scene_of(run_election, 3)
+async def test_a_leader_that_was_suspended_does_not_lead_when_it_resumes(
+    a: Replica, b: Replica, clock: ManualClock
+) -> None:
+    await a.candidate.win()
+    holding = begin(a.candidate.hold())
+    await asyncio.sleep(1)
+    clock.advance_to(40.0)
+    assert not a.leads
+    assert "stood still" in await holding
 
 
-def test_a_lease_taken_by_another_ends_leadership_and_names_the_holder():
-    async def script(a: Replica, b: Replica, clock: ManualClock) -> None:
-        await a.candidate.win()
-        holding = begin(a.candidate.hold())
-        lease = await b.lock.get()
-        lease["spec"] = {**lease["spec"], "holderIdentity": "thief"}
-        await b.lock.update(lease)
-        assert await holding == "thief holds the lease"
-        assert clock.now() <= 2.0
+@scene_of(run_election, 3)
+async def test_failures_that_end_before_the_deadline_have_no_effect(
+    a: Replica, b: Replica, clock: ManualClock
+) -> None:
+    await a.candidate.win()
+    holding = begin(a.candidate.hold())
+    a.lock.problem = BUSY
+    await asyncio.sleep(7)
+    a.lock.problem = None
+    await asyncio.sleep(60)
+    assert a.leads
+    assert len(a.log.troubles) > 2
+    holding.cancel()
 
-    run_election(script)
+
+@scene_of(run_election, 3)
+async def test_a_lost_answer_does_not_lose_the_lease(
+    a: Replica, b: Replica, clock: ManualClock
+) -> None:
+    await a.candidate.win()
+    holding = begin(a.candidate.hold())
+    a.lock.problem, a.lock.answers_get_lost = OutcomeUnknownError("cut off"), True
+    await asyncio.sleep(5)
+    a.lock.problem = None
+    await asyncio.sleep(30)
+    assert a.leads
+    holding.cancel()
 
 
-def test_a_released_lease_is_taken_at_the_next_retry():
-    async def script(a: Replica, b: Replica, clock: ManualClock) -> None:
-        await a.candidate.win()
-        waiting = begin(b.candidate.win())
-        await asyncio.sleep(1)
-        await a.candidate.release(3.0)
-        assert not a.leads
-        await waiting
-        assert clock.now() <= 2 * 1.2
-        assert b.leads
+@scene_of(run_election, 3)
+async def test_a_lease_taken_by_another_ends_leadership_and_names_the_holder(
+    a: Replica, b: Replica, clock: ManualClock
+) -> None:
+    await a.candidate.win()
+    holding = begin(a.candidate.hold())
+    lease = await b.lock.get()
+    lease["spec"] = {**lease["spec"], "holderIdentity": "thief"}
+    await b.lock.update(lease)
+    assert await holding == "thief holds the lease"
+    assert clock.now() <= 2.0
 
-    run_election(script)
+
+@scene_of(run_election, 3)
+async def test_a_released_lease_is_taken_at_the_next_retry(
+    a: Replica, b: Replica, clock: ManualClock
+) -> None:
+    await a.candidate.win()
+    waiting = begin(b.candidate.win())
+    await asyncio.sleep(1)
+    await a.candidate.release(3.0)
+    assert not a.leads
+    await waiting
+    assert clock.now() <= 2 * 1.2
+    assert b.leads
 
 
 def test_a_cancelled_renewal_does_not_prevent_the_release():
@@ -199,14 +198,12 @@ def test_a_cancelled_renewal_does_not_prevent_the_release():
     run(script(Replica("a", store, clock), clock), clock)
 
 
-def test_only_a_leader_releases():
-    async def script(a: Replica, b: Replica, clock: ManualClock) -> None:
-        await a.candidate.win()
-        await b.candidate.release(3.0)
-        assert b.lock.requests == []
-        assert (await a.lock.get())["spec"]["holderIdentity"] == "a"
-
-    run_election(script)
+@scene_of(run_election, 3)
+async def test_only_a_leader_releases(a: Replica, b: Replica, clock: ManualClock) -> None:
+    await a.candidate.win()
+    await b.candidate.release(3.0)
+    assert b.lock.requests == []
+    assert (await a.lock.get())["spec"]["holderIdentity"] == "a"
 
 
 def test_a_deleted_lease_is_created_again():
