@@ -14,6 +14,7 @@ from bayplan.api.objects import NODE, POD, Node, Pod, decode
 from bayplan.clock import ManualClock
 from bayplan.config import config_from
 from bayplan.engine.binding import BindingOutcome
+from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.status import Status
 from bayplan.journal import AttemptRecord, Journal, MemorySink, NoteRecord
@@ -200,3 +201,7 @@ def engine_with(**answers: Any) -> Engine:
     engine = Engine(plugins=["A"], classes=[plugin])
     engine.add(node("n1"))
     return engine
+
+
+def reuse_of(engine: Engine) -> ResultCache:
+    return engine.scheduler.reuse(PROFILE)

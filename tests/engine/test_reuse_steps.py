@@ -21,7 +21,6 @@ from bayplan.api.objects import (
     Pod,
 )
 from bayplan.engine.ranking.ranked_nodes import RankedNodes
-from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.reuse_steps import merged_table, score_uncached
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import Caching, ScalarFilterPlugin, ScalarScorePlugin, SignPlugin
@@ -46,7 +45,7 @@ from tests.engine.cached_attempts import (
     last_ranking,
     nodes,
 )
-from tests.engine.kit import Engine, waiting_pod
+from tests.engine.kit import Engine, reuse_of, waiting_pod
 from tests.framework.answering import answering, plugins_of
 from tests.plugins.devices_kit import claim as device_claim
 from tests.plugins.devices_kit import class_of, exactly, slice_of
@@ -141,10 +140,6 @@ def same_outcome(scenario: Scenario, *plugins: Any, **options: Any) -> tuple[Any
     assert result == expected
     assert reuse_of(off).row_counts()[COUNTING].cached == 0
     return result, on
-
-
-def reuse_of(engine: Engine) -> ResultCache:
-    return engine.scheduler.reuse(PROFILE)
 
 
 def evaluated_rows(engine: Engine, name: str = COUNTING) -> int:

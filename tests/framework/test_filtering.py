@@ -32,7 +32,6 @@ from bayplan.framework.plugin import FilterPlugin
 from bayplan.framework.status import Code, Codes, Rejection, Status, unresolvable, unschedulable
 from bayplan.framework.validation import WrongAnswer
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
-from bayplan.state.columns import Rows
 from bayplan.state.nodes import NodeView
 from bayplan.testing import SampleCluster, handle, node, pod
 from tests.framework.answering import answering, cluster_of, framework_of, made
@@ -350,10 +349,6 @@ def test_positions_that_are_not_integers_are_refused(positions: Any) -> None:
 NO, NEVER = Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 
 
-def rows(*numbers: int) -> Rows:
-    return np.array(numbers, np.intp)
-
-
 def two() -> SampleCluster:
     return SampleCluster().add(node("n1", cpu=1), node("n2", cpu=4))
 
@@ -367,7 +362,7 @@ def test_a_plugins_form_for_one_row_is_preferred() -> None:
 @pytest.mark.parametrize("how", ["filter", "filter_node"])
 def test_an_invalid_filter_result_is_refused(how: str) -> None:
     is_by_node = how == "filter_node"
-    answer: Any = Status(Code.WAIT) if is_by_node else [Rejection(rows(0), Code.WAIT, ("no",))]
+    answer: Any = Status(Code.WAIT) if is_by_node else [Rejection(positions(0), Code.WAIT, ("no",))]
     answers: dict[str, Any] = {how: answer}
     plugin = answering("Waits", **answers)(None, handle())
     with pytest.raises(WrongAnswer, match=r"returned .*Wait.*wanted"):
@@ -389,7 +384,10 @@ def test_a_part_written_for_arrays_is_called_with_an_array_of_one() -> None:
     codes = np.array([NEVER], np.uint8)
 
     def refuse(state: object, answers: object, some: object, feasible: object) -> list[Rejection]:
-        return [Rejection(rows(0), NO, ("cpu",)), Rejection(rows(0), NO, ("memory",), codes)]
+        return [
+            Rejection(positions(0), NO, ("cpu",)),
+            Rejection(positions(0), NO, ("memory",), codes),
+        ]
 
     plugin = answering("Wide", filter=refuse, score=lambda *_: np.array([9], np.int64))
     instance = plugin(None, handle())

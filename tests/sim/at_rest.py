@@ -35,6 +35,7 @@ from tests.sim.brute_force import (
     labels_of,
     uid_of,
 )
+from tests.sim.brute_force_preemption import priority_of
 from tests.sim.brute_force_storage import nodes_that_take, why_not
 
 POD_GROUP = f"{COSCHEDULING_GROUP}/v1alpha1 PodGroup"
@@ -63,10 +64,6 @@ def picture_of(cluster: EmbeddedCluster) -> Picture:
 
 def is_ours(pod: Content) -> bool:
     return pod["spec"].get("schedulerName") in (None, "default-scheduler")
-
-
-def priority_of(pod: Content) -> int:
-    return pod["spec"].get("priority") or 0
 
 
 def group_of(pod: Content) -> str:

@@ -37,7 +37,7 @@ from tests.sim.brute_force import (
     selects_node,
     uid_of,
 )
-from tests.sim.brute_force_preemption import eviction_on
+from tests.sim.brute_force_preemption import eviction_on, priority_of
 from tests.sim.brute_force_storage import (
     Device,
     allocated_devices,
@@ -96,7 +96,6 @@ class DecisionChecker:
         self.unclear_nodes: Callable[[Picture], Collection[str]] = lambda _: ()
         #: Uid of a pod → the node that the scheduler nominated it to, "" for none.
         self.nominated_node: Callable[[str], str] = lambda _: ""
-        self.rejection_count = self.preemption_count = 0
         #: Whether a Filter raised since the last attempt.
         self._filter_has_raised = False
 
@@ -140,8 +139,8 @@ class DecisionChecker:
         if pod is not None:
             # A resize evicts pods of the node that the pod is on.
             node_name = record.nominated_node or pod["spec"].get("nodeName") or ""
-            before = self._preemptors.get(node_name, _priority(pod))
-            self._preemptors[node_name] = max(before, _priority(pod))
+            before = self._preemptors.get(node_name, priority_of(pod))
+            self._preemptors[node_name] = max(before, priority_of(pod))
 
     # ---- rejections and preemption ----------------------------------------------------------
 
@@ -172,7 +171,6 @@ class DecisionChecker:
             for each in picture.node_names()
             if each not in unclear and (answer is None or each in answer)
         ]
-        self.rejection_count += 1
         for node_name in names:
             if not why_not(picture, pod, node_name):
                 text = f"at {record.at_seconds:g} s {record.pod} is rejected by {node_name}"
@@ -184,7 +182,6 @@ class DecisionChecker:
         self, record: AttemptRecord, pod: Content, picture: Picture, names: Sequence[str]
     ) -> None:
         """The chosen node violates no more budgets than another one."""
-        self.preemption_count += 1
         has_group = {
             each.node_name
             for each in picture.placed.values()
@@ -222,8 +219,8 @@ class DecisionChecker:
         # (executor.go, PreemptPod).
         names = {placed.node_name, *self._chosen_nodes[uid_of(victim)]}
         highest = max((self._preemptors[n] for n in names & self._preemptors.keys()), default=None)
-        if highest is None or _priority(victim) >= highest:
-            text = f"{_name(victim)} of priority {_priority(victim)} is evicted from"
+        if highest is None or priority_of(victim) >= highest:
+            text = f"{_name(victim)} of priority {priority_of(victim)} is evicted from"
             self._findings.fail("victims", f"{text} {placed.node_name} for priority {highest}")
 
     def _check(self, pod: Content, record: AttemptRecord) -> None:
@@ -257,7 +254,7 @@ class DecisionChecker:
                 self.nominated_node(uid_of(other)) == record.node
                 and uid_of(other) != record.uid
                 and uid_of(other) not in picture.placed
-                and _priority(other) >= _priority(pod)
+                and priority_of(other) >= priority_of(pod)
             ):
                 ahead = ahead.with_pod(other, record.node)
         why = "" if ahead is picture else why_not(ahead, pod, record.node)
@@ -280,10 +277,6 @@ class DecisionChecker:
             {uid_of(claim): allocated_devices(claim) for claim in claims},
             frozenset(self._port.assumed),
         )
-
-
-def _priority(pod: Content) -> int:
-    return pod["spec"].get("priority") or 0
 
 
 def named_claims(pod: Content) -> list[tuple[str, Key]]:

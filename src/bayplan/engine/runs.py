@@ -167,6 +167,8 @@ class Runs:
         self.of_shape: dict[PodShape, Run] = {}
         #: The same of pods that differ in the node that they name, by their template without it.
         self._of_unpinned: dict[PodShape, Run] = {}
+        #: How many attempts were made without a cycle.
+        self.attempt_count = 0
 
     def attempt(
         self,
@@ -264,6 +266,7 @@ class Runs:
             chosen = self._chosen(run, run.ranking, pods, lines_max)
             pods = pods[: len(chosen)]
         count, now = len(pods), self._clock.now()
+        self.attempt_count += count
         run.cache.repeated(run.entry, run.ranking, pods)
         idle_counts, seconds = run.all_idle_counts, (now - started_seconds) / count
         if seconds:
@@ -333,6 +336,7 @@ class Runs:
     ) -> None:
         """No node is feasible. The reasons are those of the pods before. What follows from them,
         such as PostFilter and the condition, is the pod's own."""
+        self.attempt_count += 1
         cycle = self._cycle(run, queued, started_seconds, is_sampled=is_sampled)
         cycle.ranking = cycle.ranked_answer = ranking
         cycle.candidates, cycle.status = cycle.snapshot.nodes, _NO_NODE_FITS

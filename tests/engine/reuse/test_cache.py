@@ -9,7 +9,6 @@ from bayplan.api.objects import PERSISTENT_VOLUME, Node, Pod
 from bayplan.engine.ranking.evaluation_plan import TOO_MUCH_CHANGED
 from bayplan.engine.reuse.cache import (
     HINT_USED,
-    ResultCache,
     mismatches,
 )
 from bayplan.framework.cycle_state import CycleState
@@ -24,7 +23,7 @@ from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo
 from bayplan.testing import api_pod, node
 from tests.engine.cached_attempts import Attempts, Bad, CountingFilter, Rank
-from tests.engine.kit import Engine, waiting_pod
+from tests.engine.kit import Engine, reuse_of, waiting_pod
 from tests.plugins.volume_kit import (
     attachment,
     capacity,
@@ -133,10 +132,6 @@ def small(name: str, **options: Any) -> Node:
 
 def equal(name: str, kind: str = "a", cpu: Any = "500m") -> Pod:
     return waiting_pod(name, cpu=cpu, memory="1Gi", labels={"kind": kind})
-
-
-def reuse_of(engine: Engine) -> ResultCache:
-    return engine.scheduler.reuse(PROFILE)
 
 
 def evaluated_rows(engine: Engine) -> int:
