@@ -5,6 +5,7 @@ import socket
 from pathlib import Path
 
 from bayplan.cli.streams import EXIT_UNREADABLE
+from bayplan.durations import DESCRIPTION
 from tests.cli.command_line import bayplan, profile, refusal, write_objects
 
 
@@ -37,7 +38,7 @@ def test_a_missing_kubeconfig_ends_with_3() -> None:
 
 
 def test_an_invalid_duration_is_refused() -> None:
-    assert refusal("shadow", "--for", "soon") == ["--for: 'soon' is no duration"]
+    assert refusal("shadow", "--for", "soon") == [f'--for: found "soon", wanted {DESCRIPTION}']
 
 
 def test_a_policy_decides_about_the_same_pods(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from bayplan.cli.streams import EXIT_UNREADABLE
+from bayplan.durations import DESCRIPTION
 from tests.cli.command_line import bayplan, refusal
 
 
@@ -15,7 +16,9 @@ def test_plain_http_is_for_loopback_only() -> None:
 
 
 def test_a_budget_is_a_positive_duration() -> None:
-    assert refusal("webhook", "--budget", "soon") == ["--budget: 'soon' is no duration"]
+    assert refusal("webhook", "--budget", "soon") == [
+        f'--budget: found "soon", wanted {DESCRIPTION}'
+    ]
     assert refusal("webhook", "--budget", "0s") == ["--budget: found 0s, wanted more than 0"]
 
 

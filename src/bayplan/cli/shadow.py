@@ -17,8 +17,8 @@ from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import refusals
 from bayplan.cli.streams import EXIT_UNREADABLE, fail, remark
 from bayplan.config import SchedulerConfig
-from bayplan.durations import DurationError, parse_duration
 from bayplan.ports import ApiError
+from bayplan.problems import optional_duration
 from bayplan.profile.dry_start import dry_start_of_server
 from bayplan.shadow.following import FollowOptions, follow
 from bayplan.shadow.recording import FOLDER
@@ -94,20 +94,11 @@ def _options(options: dict[str, Any]) -> FollowOptions:
         context_name=options["context_name"],
         policy=policy,
         policy_source=options["policy_path"] or "",
-        seconds=_seconds(options["duration"]),
+        seconds=optional_duration("--for", options["duration"]),
         folder=None if options["folder"] is None else Path(options["folder"]),
         seed=options["seed"],
         port=options["port"],
     )
-
-
-def _seconds(duration: str | None) -> float | None:
-    if duration is None:
-        return None
-    try:
-        return parse_duration(duration)
-    except DurationError as problem:
-        fail(f"--for: {problem}")
 
 
 def _names(config: SchedulerConfig) -> list[str]:

@@ -19,7 +19,7 @@ from bayplan.cli.servers import (
     tls_options,
 )
 from bayplan.cli.streams import fail
-from bayplan.durations import DurationError, parse_duration
+from bayplan.problems import duration_of
 from bayplan.serving.certificates import server_context
 from bayplan.serving.http_server import is_loopback
 from bayplan.serving.log_lines import write_log
@@ -79,10 +79,7 @@ def _options(flags: dict[str, Any]) -> WebhookOptions:
 
 
 def _budget(duration: str) -> float:
-    try:
-        seconds = parse_duration(duration)
-    except DurationError as problem:
-        fail(f"--budget: {problem}")
+    seconds = duration_of("--budget", duration)
     if seconds <= 0:
         fail(f"--budget: found {duration}, wanted more than 0")
     return seconds

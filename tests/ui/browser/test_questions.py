@@ -72,7 +72,7 @@ def test_added_nodes_take_pending_pods(page: Page) -> None:
     page.get_by_role("combobox", name="Change").select_option("add")
     kinds = page.get_by_role("combobox", name="Kind of node")
     expect(kinds).to_be_visible()
-    kinds.select_option(label="2 nodes like n0: 8 cpu (cores), 32Gi memory")
+    kinds.select_option(label="2 nodes like n0: 8 cpu, 32Gi memory")
     page.get_by_role("spinbutton", name="Nodes").fill("2")
     page.get_by_role("button", name="Add the change").click()
     answered(page)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from bayplan.answers.amounts import amount_text
+from bayplan.answers.amounts import amount_text, short_text
 from bayplan.api.device_objects import RESOURCE_SLICE, ResourceSlice
 from bayplan.api.objects import CSI_NODE, HOSTNAME_LABEL, NODE, Node
 from bayplan.api.pod_requests import PODS, amounts, is_extended
@@ -116,7 +116,7 @@ def _larger(
     needed = labels_to_add(model, diagnosis.pod, node.metadata.labels or {})
     if needed is None:
         return None
-    parts = [f"{value} {name}" for name, value in sorted(more.items())]
+    parts = [f"{short_text(name, needed_amounts[name])} {name}" for name in sorted(more)]
     parts += [f"label {key}={value}" for key, value in sorted(needed.items())]
     parts += ["no taints"] if untolerated(diagnosis.pod, node) else []
     return (more, needed, parts) if parts else None

@@ -141,9 +141,6 @@ export function amount(resource, number) {
   return `${Math.ceil((number * scale) / larger) / scale}${shortUnit}`;
 }
 
-// The amounts of all other resources bring their unit, or count things.
-export const withUnit = (resource) => (resource === "cpu" ? "cpu (cores)" : resource);
-
 export function percent(share) {
   if (share === null || !Number.isFinite(share)) return "–";
   const hundred = share * 100;
@@ -191,9 +188,9 @@ export function Name({ text, length = NAME_MAX }) {
   return html`<span title=${text}>${own.slice(0, half)}…${own.slice(own.length - half)}</span>`;
 }
 
-// A resource with its unit. It breaks after the domain.
+// A resource. It breaks after the domain.
 export function ResourceName({ resource }) {
-  const [domain, name] = withUnit(resource).split("/");
+  const [domain, name] = resource.split("/");
   return name === undefined ? domain : html`${domain}/<wbr />${name}`;
 }
 

@@ -4,7 +4,7 @@ import { Computing, isPast, useComputed } from "./computed.js";
 import { live } from "./live.js";
 import {
   Bar, Button, Empty, Fold, Name, NodeInput, Pager, Problem, ResourceName, address, amount, count, go, html, percent, plural, tableAddress,
-  useAnswer, useEffect, useFew, useState, withUnit,
+  useAnswer, useEffect, useFew, useState,
 } from "./lib.js";
 import { ObjectLink } from "./object.js";
 import { PACKED_MAX, pack, unpack } from "./texts.js";
@@ -119,7 +119,7 @@ function KindField({ at, value, onValue }) {
 }
 
 const offerText = (usage) => usage.filter((one) => one.allocatable && (["cpu", "memory"].includes(one.resource) || one.resource.includes("/")))
-  .map((one) => `${amount(one.resource, one.allocatable)} ${withUnit(one.resource)}`).join(", ");
+  .map((one) => `${amount(one.resource, one.allocatable)} ${one.resource}`).join(", ");
 
 function WorkloadField({ at, value, onValue }) {
   const { data, error } = useComputed("workloads", { at, limit: 500 });
