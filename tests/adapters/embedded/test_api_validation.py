@@ -86,8 +86,10 @@ def test_invalid_objects_are_refused_with_the_path(content: Content, path: str) 
     assert paths(content) == [path]
 
 
-def test_names_of_custom_kinds_are_not_restricted() -> None:
-    assert paths(named(pod_group(), "Upper_Case")) == []
+def test_names_of_kinds_that_nobody_reads_are_not_restricted() -> None:
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {}}
+    assert paths(named(role, "system:Upper_Case")) == []
+    assert paths(named(pod_group(), "Upper_Case")) == ["metadata.name"]
 
 
 def test_annotation_keys_may_contain_upper_case() -> None:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.sim.input.controller_kinds import PODS_MAX, controller_problems, is_controller
+from bayplan.sim.input.controller_kinds import PODS_MAX, is_controller
+from bayplan.sim.input.controller_validation import controller_problems
 from tests.kit.manifests import container, node, pod
 from tests.sim.manifests import controller, template
 
@@ -74,8 +75,111 @@ def test_invalid_controllers_are_refused_with_the_path(
     assert paths(kind, **spec) == [path]
 
 
-def test_selectors_of_other_shapes_are_ignored() -> None:
-    assert paths("ReplicationController", selector={"app": "whatever"}) == []
+def rolling(**fields: Any) -> dict[str, Any]:
+    return {"rollingUpdate": fields}
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "text"),
+    [
+        (
+            "Deployment",
+            {"template": template(restartPolicy="Never")},
+            (
+                'spec.template.spec.restartPolicy: Unsupported value: "Never": supported values: '
+                '"Always"'
+            ),
+        ),
+        (
+            "Job",
+            {"template": template(restartPolicy="Always")},
+            'spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"',
+        ),
+        (
+            "DaemonSet",
+            {"template": template(activeDeadlineSeconds=5)},
+            (
+                "spec.template.spec.activeDeadlineSeconds: Forbidden: activeDeadlineSeconds in "
+                "DaemonSet is not Supported"
+            ),
+        ),
+        (
+            "Deployment",
+            {"selector": {}},
+            "spec.selector: Invalid value: {}: empty selector is invalid for deployment",
+        ),
+        (
+            "ReplicationController",
+            {"selector": {"app": "other"}},
+            (
+                'spec.template.metadata.labels: Invalid value: {"app":"web"}: `selector` does not '
+                "match template `labels`"
+            ),
+        ),
+        (
+            "Deployment",
+            {"strategy": rolling(maxSurge=0, maxUnavailable="0%")},
+            (
+                'spec.strategy.rollingUpdate.maxUnavailable: Invalid value: "0%": may not be 0 '
+                "when `maxSurge` is 0"
+            ),
+        ),
+        (
+            "Deployment",
+            {"strategy": {"type": "Recreate", **rolling(maxSurge=1)}},
+            (
+                "spec.strategy.rollingUpdate: Forbidden: may not be specified when strategy `type` "
+                "is 'Recreate'"
+            ),
+        ),
+        (
+            "Deployment",
+            {"progressDeadlineSeconds": 5, "minReadySeconds": 5},
+            "spec.progressDeadlineSeconds: Invalid value: 5: must be greater than minReadySeconds",
+        ),
+        (
+            "StatefulSet",
+            {"updateStrategy": rolling(maxUnavailable=0)},
+            "spec.updateStrategy.rollingUpdate.maxUnavailable: Invalid value: 0: cannot be 0",
+        ),
+        (
+            "StatefulSet",
+            {"podManagementPolicy": "Ordered"},
+            (
+                "spec.podManagementPolicy: Invalid value: \"Ordered\": must be 'OrderedReady' or "
+                "'Parallel'"
+            ),
+        ),
+        (
+            "DaemonSet",
+            {"updateStrategy": rolling(maxSurge=1)},
+            (
+                "spec.updateStrategy.rollingUpdate.maxSurge: Invalid value: 1: may not be set when "
+                "maxUnavailable is non-zero"
+            ),
+        ),
+        (
+            "Job",
+            {"backoffLimitPerIndex": 1},
+            "spec.backoffLimitPerIndex: Invalid value: 1: requires indexed completion mode",
+        ),
+        (
+            "Job",
+            {"completionMode": "Indexed", "parallelism": 2},
+            "spec.completions: Required value: when completion mode is Indexed",
+        ),
+    ],
+)
+def test_the_words_are_those_of_the_api_server(kind: str, spec: dict[str, Any], text: str) -> None:
+    assert [str(each) for each in controller_problems(controller(kind, **spec))] == [text]
+
+
+def test_a_stored_controller_is_not_checked_again() -> None:
+    content = controller("Deployment", template=template(restartPolicy="Never"))
+    assert controller_problems(content, is_new=False) == []
+
+
+def test_the_selector_of_a_job_is_ignored() -> None:
     assert paths("Job", selector={"matchLabels": {"controller-uid": "u1"}}) == []
 
 

@@ -142,6 +142,13 @@ def test_an_unrendered_template_says_how_to_render_it(tmp_path: Path, text: str)
     )
 
 
+def test_a_template_after_an_object_in_brackets_says_so_too(tmp_path: Path) -> None:
+    node = "{apiVersion: v1, kind: Node, metadata: {name: n1}}\n---\n"
+    write(tmp_path, {"pod.yaml": node + TEMPLATES["a value"]})
+    [line] = refusal(tmp_path / "pod.yaml")
+    assert line.startswith(f"{tmp_path}/pod.yaml, document 2, line 6: found a Helm template")
+
+
 def test_the_templates_of_a_chart_in_a_folder_are_one_line(tmp_path: Path) -> None:
     templates = {f"web/templates/{n}.yaml": text for n, text in enumerate(TEMPLATES.values())}
     chart = {"web/Chart.yaml": "apiVersion: v2\nname: web\n", "web/values.yaml": "a: 1\n"}

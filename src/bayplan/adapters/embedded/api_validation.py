@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, cast, final
 
 from bayplan.adapters.embedded import selector_validation as selectors
+from bayplan.adapters.embedded.field_errors import forbidden
 from bayplan.adapters.embedded.field_validation import (
     DNS_LABEL,
     DNS_SUBDOMAIN,
@@ -25,18 +26,17 @@ from bayplan.adapters.embedded.field_validation import (
     one_of,
 )
 from bayplan.adapters.embedded.pod_validation import choice, effect, pod_spec
-from bayplan.adapters.embedded.resource_validation import (
-    overhead,
-    quantities,
-    unreadable_resources,
+from bayplan.adapters.embedded.policy_validation import (
+    disruption_budget,
+    limit_range,
+    resource_quota,
+    runtime_class,
 )
+from bayplan.adapters.embedded.resource_validation import quantities, unreadable_resources
 from bayplan.api.admission_objects import (
     LIMIT_RANGE,
     RESOURCE_QUOTA,
     RUNTIME_CLASS,
-    LimitRange,
-    ResourceQuota,
-    RuntimeClass,
 )
 from bayplan.api.device_objects import (
     ALL_DEVICES,
@@ -60,6 +60,7 @@ from bayplan.api.objects import (
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
     POD,
+    POD_DISRUPTION_BUDGET,
     PRIORITY_CLASS,
     STORAGE_CLASS,
     DecodeError,
@@ -69,6 +70,7 @@ from bayplan.api.objects import (
     PodSpec,
     PriorityClass,
     decode,
+    decoded_kinds,
 )
 from bayplan.api.selectors import is_label_key, is_label_value
 from bayplan.api.storage_objects import (
@@ -76,7 +78,6 @@ from bayplan.api.storage_objects import (
     READ_WRITE_ONCE_POD,
     STORAGE,
     WAIT_FOR_FIRST_CONSUMER,
-    ObjectReference,
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
@@ -164,7 +165,10 @@ def _claim(claim: ResourceClaim) -> Iterator[Problem]:
 def _claim_template(content: Content) -> Iterator[Problem]:
     """A template itself is not decoded; the spec of its claims is."""
     spec = content.get("spec")
-    inner: Content = {"metadata": {}, "spec": spec.get("spec") if isinstance(spec, dict) else None}
+    inner: Content = {
+        "metadata": {},
+        "spec": spec.get("spec", {}) if isinstance(spec, dict) else None,
+    }
     if not isinstance(inner["spec"], dict):
         yield wrong("spec.spec", inner["spec"], "the spec of the claims that it makes")
         return
@@ -262,7 +266,6 @@ def _volume_claim(claim: PersistentVolumeClaim) -> Iterator[Problem]:
     yield from selectors.label_selector(spec.selector, "spec.selector")
     yield from _storage(spec.resources.requests, "spec.resources.requests")
     yield from _storage_name(spec.storage_class_name, "spec.storageClassName")
-    yield from _storage_name(spec.volume_name, "spec.volumeName")
     yield from choice(spec.volume_mode, "spec.volumeMode", VOLUME_MODES)
 
 
@@ -275,11 +278,10 @@ def _volume(volume: PersistentVolume) -> Iterator[Problem]:
     if spec.node_affinity is not None:
         path = "spec.nodeAffinity.required"
         yield from selectors.node_selector(spec.node_affinity.required, path)
-    if spec.claim_ref is not None:
-        yield from _claim_ref(spec.claim_ref)
 
 
 def _storage_class(storage_class: StorageClass) -> Iterator[Problem]:
+    yield from choice(storage_class.reclaim_policy, "reclaimPolicy", ("Delete", "Retain"))
     yield from choice(storage_class.volume_binding_mode, "volumeBindingMode", BINDING_MODES)
 
 
@@ -304,12 +306,6 @@ def _storage_name(name: str | None, path: str) -> Iterator[Problem]:
         yield wrong(path, name, DNS_SUBDOMAIN)
 
 
-def _claim_ref(reference: ObjectReference) -> Iterator[Problem]:
-    yield from _storage_name(reference.name, "spec.claimRef.name")
-    if reference.namespace and not is_dns_label(reference.namespace):
-        yield wrong("spec.claimRef.namespace", reference.namespace, DNS_LABEL)
-
-
 # ---- all kinds ------------------------------------------------------------------------------
 
 
@@ -319,6 +315,7 @@ SYSTEM_PRIORITY_CLASSES: Mapping[str, int] = {
     "system-cluster-critical": 2_000_000_000,
     "system-node-critical": 2_000_001_000,
 }
+_SYSTEM_PREFIX = "system-"
 _PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
 
 
@@ -434,11 +431,15 @@ def _name(kind: str, meta: ObjectMeta) -> Iterator[Problem]:
     elif kind == NAMESPACE:
         if not is_dns_label(name):
             yield wrong("metadata.name", name, DNS_LABEL)
-    elif kind in _CHECKS:
+    elif kind in _NAMED_BY_SUBDOMAINS:
         if not is_dns_subdomain(name):
             yield wrong("metadata.name", name, DNS_SUBDOMAIN)
     elif name in (".", "..") or "/" in name or "%" in name:
         yield wrong("metadata.name", name, "a name without '/' and '%'")
+
+
+#: A budget may have any name, and so may kinds that nobody reads.
+_NAMED_BY_SUBDOMAINS = decoded_kinds() - {POD_DISRUPTION_BUDGET} | {RESOURCE_CLAIM_TEMPLATE}
 
 
 # ---- kinds ----------------------------------------------------------------------------------
@@ -495,29 +496,13 @@ def _node(node: Node) -> Iterator[Problem]:
 
 def _priority_class(priority: PriorityClass) -> Iterator[Problem]:
     name = priority.metadata.name
+    if name.startswith(_SYSTEM_PREFIX) and name not in SYSTEM_PRIORITY_CLASSES:
+        detail = f"priority class names with '{_SYSTEM_PREFIX}' prefix are reserved for system use"
+        yield forbidden("metadata.name", f"{detail} only")
     highest = SYSTEM_PRIORITY_CLASSES.get(name, HIGHEST_USER_PRIORITY)
     if not -(2**31) <= priority.value <= highest:
         yield wrong("value", priority.value, f"at most {highest}")
     yield from choice(priority.preemption_policy, "preemptionPolicy", _PREEMPTION_POLICIES)
-
-
-def _limit_range(limit_range: LimitRange) -> Iterator[Problem]:
-    for index, item in enumerate(limit_range.spec.limits or ()):
-        path = f"spec.limits[{index}]"
-        yield from quantities(item.max, f"{path}.max")
-        yield from quantities(item.min, f"{path}.min")
-        yield from quantities(item.default, f"{path}.default")
-        yield from quantities(item.default_request, f"{path}.defaultRequest")
-        yield from quantities(item.max_limit_request_ratio, f"{path}.maxLimitRequestRatio")
-
-
-def _resource_quota(quota: ResourceQuota) -> Iterator[Problem]:
-    return quantities(quota.spec.hard, "spec.hard")
-
-
-def _runtime_class(runtime_class: RuntimeClass) -> Iterator[Problem]:
-    if runtime_class.overhead is not None:
-        yield from overhead(runtime_class.overhead.pod_fixed, "overhead.podFixed", is_new=False)
 
 
 def _namespace(_: Any) -> Iterator[Problem]:
@@ -530,9 +515,10 @@ _CHECKS: Mapping[str, Callable[[Any], Iterable[Problem]]] = {
     NODE: _NodeCheck(),
     NAMESPACE: _namespace,
     PRIORITY_CLASS: _priority_class,
-    LIMIT_RANGE: _limit_range,
-    RESOURCE_QUOTA: _resource_quota,
-    RUNTIME_CLASS: _runtime_class,
+    LIMIT_RANGE: limit_range,
+    RESOURCE_QUOTA: resource_quota,
+    RUNTIME_CLASS: runtime_class,
+    POD_DISRUPTION_BUDGET: disruption_budget,
     PERSISTENT_VOLUME: _volume,
     PERSISTENT_VOLUME_CLAIM: _volume_claim,
     STORAGE_CLASS: _storage_class,

@@ -95,8 +95,8 @@ def pod_spec(
     if seconds is not None and not 1 <= seconds <= _INT32_MAX:
         detail = f"must be between 1 and {_INT32_MAX}, inclusive"
         yield invalid(f"{path}.activeDeadlineSeconds", seconds, detail)
-    for index, toleration in enumerate(spec.tolerations or ()):
-        yield from _toleration(toleration, f"{path}.tolerations[{index}]")
+    for index, each in enumerate(spec.tolerations or ()):
+        yield from toleration(each, f"{path}.tolerations[{index}]")
     yield from _name(spec.priority_class_name, f"{path}.priorityClassName")
     if spec.runtime_class_name is not None:
         yield from dns_subdomain(spec.runtime_class_name, f"{path}.runtimeClassName")
@@ -396,9 +396,10 @@ def _label_keys(
 # ---- tolerations and spreading --------------------------------------------------------------
 
 
-def _toleration(toleration: Toleration, path: str) -> Iterator[Problem]:
-    key, operator = toleration.key or "", toleration.operator or ""
-    value = toleration.value or ""
+def toleration(one: Toleration, path: str) -> Iterator[Problem]:
+    """Check a toleration of a pod or of a RuntimeClass."""
+    key, operator = one.key or "", one.operator or ""
+    value = one.value or ""
     if key:
         yield from label_key(key, f"{path}.key")
     elif operator != EXISTS:
@@ -407,9 +408,9 @@ def _toleration(toleration: Toleration, path: str) -> Iterator[Problem]:
             '"match all values and all keys"'
         )
         yield invalid(f"{path}.operator", operator, detail)
-    if toleration.toleration_seconds is not None and toleration.effect != NO_EXECUTE:
+    if one.toleration_seconds is not None and one.effect != NO_EXECUTE:
         detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
-        yield invalid(f"{path}.effect", toleration.effect or "", detail)
+        yield invalid(f"{path}.effect", one.effect or "", detail)
     if operator in ("", "Equal"):
         if not is_label_value(value):
             yield invalid(f"{path}.operator", value, ";".join(label_value_faults(value)))
@@ -421,7 +422,7 @@ def _toleration(toleration: Toleration, path: str) -> Iterator[Problem]:
         yield from _number(value, f"{path}.value")
     else:
         yield not_supported(f"{path}.operator", operator, _TOLERATION_OPERATORS)
-    yield from choice(toleration.effect, f"{path}.effect", EFFECTS)
+    yield from choice(one.effect, f"{path}.effect", EFFECTS)
 
 
 def _number(value: str, path: str) -> Iterator[Problem]:

@@ -48,9 +48,9 @@ from bayplan.problems import Problem, joined, wrong
 QUANTITY = "a quantity such as 500m, 2 or 1Gi"
 _CONTAINER_RESOURCES = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _COMPUTE = (CPU, MEMORY)
-_HUGEPAGES_PREFIXES = (HUGEPAGES_PREFIX, f"requests.{HUGEPAGES_PREFIX}")
+HUGEPAGES_PREFIXES = (HUGEPAGES_PREFIX, f"requests.{HUGEPAGES_PREFIX}")
 #: Resources without a domain. Those that no container has exist for quotas.
-_STANDARD_RESOURCES = (
+STANDARD_RESOURCES = (
     *_CONTAINER_RESOURCES,
     "configmaps",
     "limits.cpu",
@@ -115,7 +115,6 @@ def quantities(amounts: Quantities | None, path: str) -> Iterator[Problem]:
             yield wrong(joined(path, name), value, QUANTITY)
             continue
         yield from _amount(name, value, key_path(path, name))
-        yield from _pages(name, value, key_path(path, name))
 
 
 def _amount(name: str, value: Quantity, path: str) -> Iterator[Problem]:
@@ -144,8 +143,9 @@ def _is_multiple(amount: Fraction, resource: str) -> bool:
 # ---- names ----------------------------------------------------------------------------------
 
 
-def _container_resource(name: str, path: str) -> Iterator[Problem]:
-    problems = list(_resource_name(name, path))
+def container_resource(name: str, path: str) -> Iterator[Problem]:
+    """Check the name of a resource that a container may request."""
+    problems = list(resource_name(name, path))
     yield from problems
     if "/" not in name:
         if name not in _CONTAINER_RESOURCES and not name.startswith(HUGEPAGES_PREFIX):
@@ -161,16 +161,17 @@ def _is_extended_name(name: str) -> bool:
 
 
 def _pod_resource(name: str, path: str) -> Iterator[Problem]:
-    problems = list(_resource_name(name, path))
+    problems = list(resource_name(name, path))
     yield from problems
     if not problems and not is_pod_level(name):
         yield not_supported(path, name, (CPU, HUGEPAGES_PREFIX, MEMORY))
 
 
-def _resource_name(name: str, path: str) -> Iterator[Problem]:
+def resource_name(name: str, path: str) -> Iterator[Problem]:
+    """Check the name of any resource."""
     problems = list(qualified_name(name, path))
     yield from problems
-    is_standard = name in _STANDARD_RESOURCES or name.startswith(_HUGEPAGES_PREFIXES)
+    is_standard = name in STANDARD_RESOURCES or name.startswith(HUGEPAGES_PREFIXES)
     if not problems and "/" not in name and not is_standard:
         yield invalid(path, name, "must be a standard resource type or fully qualified")
 
@@ -198,7 +199,7 @@ def requirements(
     """
     if resources is None:
         return
-    check = _pod_resource if of_pod else _container_resource
+    check = _pod_resource if of_pod else container_resource
     bad = list(_unreadable_parts(resources, path))
     yield from bad
     if bad:
@@ -228,18 +229,23 @@ def _part(
         yield from _pages(name, value, where)
 
 
+def overcommits(name: str) -> bool:
+    """Whether limits of a resource may exceed its requests."""
+    return is_native(name) and not name.startswith(HUGEPAGES_PREFIX)
+
+
 def _against_limit(
     resources: ResourceRequirements, name: str, path: str, *, is_new: bool
 ) -> Iterator[Problem]:
     request, limits = (resources.requests or {})[name], resources.limits or {}
-    overcommits = is_native(name) and not name.startswith(HUGEPAGES_PREFIX)
+    is_fixed = not overcommits(name)
     if name not in limits:
-        if not overcommits and is_new:
+        if is_fixed and is_new:
             yield required(f"{path}.limits", "Limit must be set for non overcommitable resources")
         return
     limit = limits[name]
     rule = None
-    if parse(request) != parse(limit) and not overcommits:
+    if parse(request) != parse(limit) and is_fixed:
         rule = "equal to"
     elif parse(request) > parse(limit):
         rule = "less than or equal to"

@@ -141,12 +141,19 @@ def is_template(content: bytes, line: int | None) -> bool:
     Actions elsewhere explain nothing: a ConfigMap may hold the template of an alert. No template
     begins with the bracket of a JSON object.
     """
-    if content.lstrip()[:1] == b"{" and content.lstrip()[:2] != b"{{":
-        return False
     lines = content.decode(errors="replace").splitlines()
     if line is None:
-        return has_action("\n".join(lines))
+        return not _is_json(lines) and has_action("\n".join(lines))
+    starts = [number for number, each in enumerate(lines[:line]) if each.startswith("---")]
+    if _is_json(lines[starts[-1] + 1 :] if starts else lines):
+        return False
     return has_action("\n".join(lines[max(line - 1 - _LINES_BEFORE, 0) : line + 1]))
+
+
+def _is_json(lines: list[str]) -> bool:
+    """Whether a text begins with the bracket of an object, and not with an action."""
+    first = next((each.lstrip() for each in lines if each.strip()), "")
+    return first.startswith("{") and not first.startswith("{{")
 
 
 def template_message(chart: str | None) -> str:

@@ -32,7 +32,8 @@ from bayplan.api.objects import POD, PRIORITY_CLASS, decoded_kinds
 from bayplan.durations import DurationError, parse_duration
 from bayplan.objects.keys import ObjectKey, is_namespaced, key_of, kind_of
 from bayplan.problems import Problem, joined, not_a_text, wrong
-from bayplan.sim.input.controller_kinds import CONTROLLERS, controller_problems
+from bayplan.sim.input.controller_kinds import CONTROLLERS
+from bayplan.sim.input.controller_validation import controller_problems
 from bayplan.sim.input.errors import LINES_MAX, InputErrors
 from bayplan.sim.input.foreign_files import has_action, template_message
 from bayplan.sim.input.likely_mistakes import LikelyMistakes
