@@ -6,7 +6,7 @@ from typing import Any
 from tests.cases.workloads import TERMINATING
 from tests.cli.command_line import bayplan, write_objects
 from tests.explain.reported_causes import details_in
-from tests.kit.manifests import Content, api_object, node, pod
+from tests.kit.manifests import Content, api_object, container, node, pod
 
 HOST = "kubernetes.io/hostname"
 N1 = node("n1", labels={HOST: "n1"})
@@ -86,3 +86,16 @@ def test_a_claim_that_its_controller_removes_is_mentioned(tmp_path: Path) -> Non
     file = write_objects(tmp_path / "in.yaml", N1, claim, pod("p", volumes=DATA))
     text = bayplan("why", "default/p", file).stdout
     assert "PersistentVolumeClaim default/c was being deleted in the input" in text
+
+
+def test_a_copy_of_a_node_has_the_devices_behind_an_extended_resource(tmp_path: Path) -> None:
+    names = {"extendedResourceName": "example.com/gpu"}
+    device_class = api_object("resource.k8s.io/v1 DeviceClass", "gpu", spec=names)
+    pool = {"name": "n1", "generation": 1, "resourceSliceCount": 1}
+    devices = {"driver": "d", "nodeName": "n1", "pool": pool, "devices": [{"name": "d0"}]}
+    piece = api_object("resource.k8s.io/v1 ResourceSlice", "s", spec=devices)
+    limits = {"limits": {"example.com/gpu": "1"}}
+    pods = [pod(name, containers=[container(resources=limits)]) for name in ("a", "b")]
+    file = write_objects(tmp_path / "in.yaml", N1, device_class, piece, *pods)
+    text = bayplan("why", "--all-pending", file).stdout
+    assert "add one node like n1\n" in text

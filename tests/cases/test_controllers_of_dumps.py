@@ -125,6 +125,21 @@ def test_a_fix_names_the_operator_that_writes_the_workload(tmp_path: Path) -> No
     assert "Prometheus default/k8s writes StatefulSet default/web" in offered
 
 
+@pytest.mark.parametrize("kind", ["Pod", "Job"])
+def test_no_command_names_an_object_whose_name_the_server_makes(kind: str, tmp_path: Path) -> None:
+    selector: Content = {"nodeSelector": {"disk": "ssd"}}
+    made = pod("x", **selector) if kind == "Pod" else workload("Job", "x")
+    if kind == "Job":
+        made["spec"]["template"]["spec"] |= selector
+    made["metadata"] = {"generateName": "x-", "namespace": "default"}
+    disk = node("n1", labels={"disk": "hdd"})
+    cluster = write_objects(tmp_path / "cluster.yaml", disk)
+    text = bayplan("fit", "-f", write_objects(tmp_path / "x.yaml", made), cluster).stdout
+    assert "change disk=ssd to disk=hdd in the node selector" in text
+    assert "kubectl replace" not in text
+    assert "kubectl label node/n1 disk=ssd" in text
+
+
 # ---- what a dump lacks ----------------------------------------------------------------------
 
 

@@ -13,7 +13,7 @@ from bayplan.plugins.registry import default_registry
 from bayplan.sim.input.what_if import NewNodes, WhatIf
 from bayplan.whatif.changes import make_changes
 from bayplan.whatif.over_time import what_if_over_time
-from tests.kit.manifests import Content, container, node, pod, priority_class
+from tests.kit.manifests import Content, api_object, container, node, pod, priority_class
 from tests.sim.manifests import controller
 from tests.whatif.clusters import cluster_of, model_of, owned_pod
 
@@ -86,6 +86,41 @@ def test_every_question_gives_the_same_answer(objects: list[Content], fits: bool
     )
     in_time = [m.target for m in over_time.moves if m.pod == "default/big"] == ["n1-new-1"]
     assert (by_fix, by_change, in_time) == (fits, fits, fits)
+
+
+@pytest.mark.parametrize(
+    "objects",
+    [
+        [
+            agent("1", runtimeClassName="kata"),
+            api_object(
+                "node.k8s.io/v1 RuntimeClass",
+                "kata",
+                handler="kata",
+                overhead={"podFixed": {"cpu": "500m"}},
+            ),
+        ],
+        [
+            agent("0"),
+            api_object(
+                "v1 LimitRange",
+                "l",
+                "default",
+                spec={"limits": [{"type": "Container", "min": {"cpu": "1500m"}}]},
+            ),
+        ],
+    ],
+)
+def test_a_larger_node_has_room_for_what_admission_adds_to_daemon_pods(
+    objects: list[Content],
+) -> None:
+    if objects[1]["kind"] == "LimitRange":
+        del objects[0]["spec"]["template"]["spec"]["containers"][0]["resources"]
+    full = pod("full", cpu="4", nodeName="n1")
+    cluster = cluster_of(pool_node(), *objects, full, pod("big", cpu="3500m"))
+    fixes = explain_pod(model_of(cluster), "default/big").fixes
+    steps = [step for fix in fixes for step in fix.steps]
+    assert "add one node like n1 with 5 cpu" in steps
 
 
 def test_a_node_that_is_applied_gets_the_pods_of_its_daemon_sets() -> None:

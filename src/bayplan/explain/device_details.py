@@ -25,6 +25,7 @@ from bayplan.api.device_objects import (
     ResourceSlice,
 )
 from bayplan.api.objects import Node
+from bayplan.explain.diagnosis import class_behind_each
 from bayplan.explain.fixes.rule_edits import nodes_of
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.plugins.dynamic_resources.allocator import PoolsByNode
@@ -32,7 +33,7 @@ from bayplan.plugins.dynamic_resources.features import features_of
 from bayplan.plugins.dynamic_resources.pools import AllocationError, Candidate
 from bayplan.plugins.dynamic_resources.requests import Request, alternatives_of
 from bayplan.plugins.dynamic_resources.selection import Selection
-from bayplan.state.device_table import AllocatedDevices, class_by_resource, with_taints
+from bayplan.state.device_table import AllocatedDevices, with_taints
 from bayplan.state.pods import PodInfo
 
 #: Rejected nodes whose devices are counted.
@@ -142,8 +143,7 @@ def _constraints(claim: ResourceClaim) -> Iterator[str]:
 
 def _extended(model: ClusterModel, pod: PodInfo) -> Iterator[_Wish]:
     """Requests for extended resources that devices stand for."""
-    classes = [one for one in model.objects(DEVICE_CLASS) if isinstance(one, DeviceClass)]
-    by_resource = class_by_resource(sorted(classes, key=lambda one: one.metadata.name))
+    by_resource = class_behind_each(model)
     for resource, amount in sorted(pod.requests.items()):
         device_class = by_resource.get(resource)
         if amount and device_class is not None:

@@ -11,12 +11,14 @@ from typing import final
 import numpy as np
 
 from bayplan.answers.names import in_natural_order
+from bayplan.api.device_objects import DEVICE_CLASS, DeviceClass
 from bayplan.api.pod_requests import PODS
 from bayplan.engine.cycle import Cycle
 from bayplan.framework.status import Status
 from bayplan.model.cluster_model import Attempt, ClusterModel
 from bayplan.plugins.node_volume_limits import DriverCount, NodeVolumeLimits
 from bayplan.state.columns import Floats, Int64s
+from bayplan.state.device_table import class_by_resource
 from bayplan.state.pods import PodInfo
 
 
@@ -196,3 +198,9 @@ def pods_on(model: ClusterModel, node: str) -> list[PodInfo]:
     table = model.scheduler.cache.table
     row = table.row_of.get(node)
     return [] if row is None else list(table.pods[row].values())
+
+
+def class_behind_each(model: ClusterModel) -> Mapping[str, DeviceClass]:
+    """Resource → the class whose devices stand for it."""
+    classes = [one for one in model.objects(DEVICE_CLASS) if isinstance(one, DeviceClass)]
+    return class_by_resource(sorted(classes, key=lambda one: one.metadata.name))

@@ -33,6 +33,9 @@ from bayplan.sim.input.controller_pods import (
 )
 from bayplan.state.pods import PodInfo
 
+#: The name of a node that does not exist yet.
+_NEW_NODE = "new-node"
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -82,14 +85,17 @@ def place_daemon_pods(
 def requests_with_daemons(
     model: ClusterModel, node: Content, requests: Mapping[str, int], template: str = ""
 ) -> dict[str, int]:
-    """What a new node must offer so that a pod fits beside the pods of its DaemonSets.
+    """What a new node must offer so that a pod fits beside the pods of its DaemonSets, which have
+    what admission adds to them.
 
     ``requests``: those of the pod: cpu in millicores, others in whole units. ``node``: the content
     of the new node, whose labels and taints count; ``template``: the node of which it is a copy.
     """
     total = Counter(requests)
-    copies = _copies(model, [node["metadata"]["name"]], template)
-    for pod in (*(cast(Pod, decode(POD, each)) for each in _created(model, [node])), *copies):
+    named = {**node, "metadata": {**node["metadata"], "name": _NEW_NODE}}
+    created = _created(model, [named])
+    admitted = AdditionsReader(model, scheduler_name=None)(created).pods if created else ()
+    for pod in (*admitted, *_copies(model, [_NEW_NODE], template)):
         total.update({name: amount for name, amount in requested(pod).items() if name in requests})
     return dict(total)
 

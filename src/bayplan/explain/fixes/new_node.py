@@ -12,7 +12,7 @@ from bayplan.answers.amounts import amount_text, short_text
 from bayplan.api.device_objects import RESOURCE_SLICE, ResourceSlice
 from bayplan.api.objects import CSI_NODE, HOSTNAME_LABEL, NODE, Node
 from bayplan.api.pod_requests import PODS, amounts, is_extended
-from bayplan.explain.diagnosis import Diagnosis
+from bayplan.explain.diagnosis import Diagnosis, class_behind_each
 from bayplan.explain.explanation import Change
 from bayplan.explain.fixes.edits import Content, Harm, ObjectEdit, change_of, plain
 from bayplan.explain.fixes.node_labels import labels_to_add
@@ -42,7 +42,7 @@ def new_node_edits(
 ) -> Iterator[ObjectEdit]:
     """Copies of each kind of node, and then larger ones. ``waiting_count``: pods that wait."""
     ordered = model.once(_kinds)
-    usable = [node for node in ordered if _may_hold(node, diagnosis)][:_KINDS_MAX]
+    usable = [node for node in ordered if _may_hold(model, node, diagnosis)][:_KINDS_MAX]
     counts = _counts(model, diagnosis, waiting_count)
     for number in counts:
         for node in usable:
@@ -133,12 +133,14 @@ def _may_be_enlarged(node: Node, kinds: Sequence[Node], diagnosis: Diagnosis) ->
     return None not in harms and Harm.RISKY not in harms
 
 
-def _may_hold(node: Node, diagnosis: Diagnosis) -> bool:
-    """Whether an empty node of this kind has what the pod requests."""
+def _may_hold(model: ClusterModel, node: Node, diagnosis: Diagnosis) -> bool:
+    """Whether an empty node of this kind has what the pod requests. Its devices may stand for an
+    extended resource; the trial tells."""
     offered = amounts(node.status.allocatable)
-    requests = diagnosis.pod.requests
-    if any(amount > offered.get(name, 0) for name, amount in requests.items()):
-        return False
+    classes = model.once(class_behind_each)
+    for name, amount in diagnosis.pod.requests.items():
+        if amount > offered.get(name, 0) and name not in classes:
+            return False
     return all(is_broken(taint.key) for taint in untolerated(diagnosis.pod, node))
 
 

@@ -12,6 +12,7 @@ from typing import final
 
 import yaml
 
+from bayplan.adapters.embedded.field_validation import stable_uid
 from bayplan.api.objects import (
     DAEMON_SET,
     JOB,
@@ -109,17 +110,29 @@ def fix_of(
     is_own = target is not None and owners.is_of_the_workload(target)
     name = owner_text(target) if target is not None else f"Pod {pod.key}" if pod_edits else ""
     content = None if owner is None or not pod_edits else owners.content(owner)
+    is_complete = draft.is_complete and not (
+        pod_edits and _is_named_here(owner or ObjectKey(POD, pod.namespace, pod.name), content, pod)
+    )
     return Fix(
         changes_what=max(edits, key=lambda edit: edit.harm).changes_what,
         steps=tuple(edit.text for edit in edits),
         node="",
         changes=tuple(draft.changes),
-        commands=tuple(dict.fromkeys(draft.commands)) if draft.is_complete else (),
+        commands=tuple(dict.fromkeys(draft.commands)) if is_complete else (),
         manifest=_yaml(created),
         target=f"your {name}" if is_own else name,
         managed_by=manager_of(content) or _parent_text(owners, target),
         notes=tuple(dict.fromkeys(edit.note for edit in edits if edit.note)),
     )
+
+
+def _is_named_here(key: ObjectKey, content: Content | None, pod: PodInfo) -> bool:
+    """Whether an object of a file has a generateName only: its name was made here, and an API
+    server makes another. ``content``: that of a controller; None: the object is ``pod``."""
+    meta = plain(pod.pod)["metadata"] if content is None else content["metadata"]
+    prefix = meta.get("generateName")
+    is_made = bool(prefix) and key.name.startswith(prefix)
+    return is_made and meta.get("uid") == stable_uid(key, 0)
 
 
 def _parent_text(owners: Owners, target: ObjectKey | None) -> str:
