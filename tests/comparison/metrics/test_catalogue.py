@@ -5,11 +5,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from bayplan.api.pod_groups import COSCHEDULING_LABEL
 from bayplan.comparison.experiment import InputSpec
 from bayplan.comparison.job import RunResult, perform
 from bayplan.comparison.metrics.catalogue import metric_note
 from bayplan.comparison.planning import plan
 from tests.comparison.kit import cluster_file, node_with_cpu, pod_with_cpu, spec
+from tests.kit.manifests import pod, pod_group
 
 # ---- metric notes ---------------------------------------------------------------------------
 
@@ -46,6 +48,16 @@ def test_pods_and_the_reasons_of_pending_pods_are_counted(tmp_path: Path) -> Non
     assert packed.metrics["placed"] == 4
     assert packed.metrics["unschedulable"] == 1
     assert packed.metrics["unschedulable: Insufficient cpu"] == 1
+
+
+def test_all_members_of_a_group_wait_for_the_reason_of_the_one_that_was_evaluated(
+    tmp_path: Path,
+) -> None:
+    labels = {COSCHEDULING_LABEL: "g"}
+    members = [pod(f"m{i}", cpu="5", labels=labels) for i in range(3)]
+    packed, _ = results(tmp_path, pod_group("g", 3), *members)
+    assert packed.metrics["unschedulable"] == 3
+    assert packed.metrics["unschedulable: Insufficient cpu"] == 3
 
 
 def test_allocation_is_a_percentage_of_the_capacity_of_all_nodes(tmp_path: Path) -> None:

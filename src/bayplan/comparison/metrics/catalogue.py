@@ -52,7 +52,12 @@ _NOTES: Final = tuple(
         ("placed", "pods that the run bound and that are on nodes at the end", "pods", HIGHER),
         ("ended", "pods that ran to their end", "pods", HIGHER),
         ("unschedulable", "pods that wait at the end", "pods", LOWER),
-        ("unschedulable: .*", "waiting pods whose last attempt met this reason", "pods", LOWER),
+        (
+            "unschedulable: .*",
+            "waiting pods whose last attempt, or that of their group, met this reason",
+            "pods",
+            LOWER,
+        ),
         (
             "allocated_.*_percent",
             "what pods request at the end, of what all nodes have",
@@ -118,9 +123,12 @@ class PlacedPods(RunMetric):
             self._reasons[record.pod] = frozenset(one.reason for one in record.rejections)
 
     def values(self, result: SimulationResult) -> Mapping[str, float]:
+        messages = result.unschedulable
+        # The members of a group have one message, and few of them are evaluated.
+        by_message = {messages[pod]: own for pod in messages if (own := self._reasons.get(pod))}
         counts: Counter[str] = Counter()
-        for pod in result.unschedulable:
-            counts.update(self._reasons.get(pod, ()))
+        for pod, message in messages.items():
+            counts.update(self._reasons.get(pod) or by_message.get(message, ()))
         reasons = {f"unschedulable: {reason}": float(counts[reason]) for reason in sorted(counts)}
         return {
             "placed": float(result.counts.scheduled),
