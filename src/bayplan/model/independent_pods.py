@@ -52,13 +52,14 @@ class IndependentPods:
 
     def __init__(self, model: ClusterModel) -> None:
         self._model = model
-        self._is_applicable = _depends_on_rows_only(model)
+        #: Whether all plugins are in the tree, and none has hard constraints for all pods.
+        self.has_known_plugins = _depends_on_rows_only(model)
         self._has_devices = any(True for _ in model.objects(RESOURCE_SLICE))
 
     def covers(self, shape: PodShape) -> bool:
         """Whether the feasibility of a node for the shape follows from that node's pods alone."""
         return (
-            self._is_applicable
+            self.has_known_plugins
             and shape.once("model.is_plain", _is_plain)
             and not (
                 self._has_devices and any(name not in _PLAIN_RESOURCES for name in shape.requests)
@@ -87,7 +88,7 @@ class IndependentPods:
         """
         shape, spec = pod.shape, pod.spec
         has_own = shape.volumes != NO_VOLUMES or spec.resource_claims or pod.nominated_node_name
-        if not self._is_applicable or has_own or shape.group_key is not None:
+        if not self.has_known_plugins or has_own or shape.group_key is not None:
             return None
         parts = (pod.labels, pod.annotations, pod.metadata.owner_references)
         encoded = msgspec.json.encode((parts, structs.replace(spec, volumes=None)))

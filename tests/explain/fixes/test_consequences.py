@@ -433,6 +433,24 @@ def test_a_rollout_whose_old_pod_counts_is_spread_by_revision(tmp_path: Path) ->
     assert (text,) in steps(fixes)
 
 
+def test_more_nodes_are_not_tried_where_one_of_them_does_not_help(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempts: list[str] = []
+    attempt = ClusterModel.attempt
+
+    def noted(model: ClusterModel, pod: str, look: Any = None) -> Attempt:
+        attempts.append(pod)
+        return attempt(model, pod, look)
+
+    monkeypatch.setattr(ClusterModel, "attempt", noted)
+    claim = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+    waiting = controller("ReplicaSet", "web", replicas=8)
+    waiting["spec"]["template"]["spec"]["volumes"] = [claim]
+    fixes_for(tmp_path, [node_of("n", cpu="64"), waiting])
+    assert len(attempts) < 8
+
+
 # ---- equal pods ----------------------------------------------------------------------------
 
 

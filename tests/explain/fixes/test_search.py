@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
+from bayplan.api.objects import POD
 from bayplan.explain.diagnosis import diagnose
 from bayplan.explain.fixes.edits import Edit
 from bayplan.explain.fixes.new_node import new_node_edits
@@ -11,9 +12,10 @@ from bayplan.explain.fixes.object_edits import object_edits
 from bayplan.explain.fixes.owners import Owners
 from bayplan.explain.fixes.rule_edits import rule_edits
 from bayplan.explain.fixes.search import TRIALS_MAX, Search
-from bayplan.explain.fixes.workload_edits import room_edits
+from bayplan.explain.fixes.workload_edits import PlacedPods, room_edits
 from bayplan.model.cluster_model import Attempt, ClusterModel
 from bayplan.rng import stream
+from bayplan.state.pods import PodInfo
 from bayplan.testing import node, pod
 from bayplan.testing import node as drawn_node
 from bayplan.testing import pod as drawn_pod
@@ -71,6 +73,27 @@ def test_only_removals_that_free_what_the_node_lacks_are_tried(
     names = ", ".join(f"default/a{i} from n1" for i in range(4))
     assert texts(room_edits(model, Owners(model), diagnosis)) == [f"remove {names}"]
     assert tried == ["default/p"]
+
+
+def test_placed_pods_go_in_one_order_also_after_the_changes_of_a_trial() -> None:
+    def named(prefix: str, priority: int, cpu: str) -> list[PodInfo]:
+        return [pod(f"{prefix}{i}", node="n1", priority=priority, cpu=cpu) for i in range(2)]
+
+    placed = [*named("high", 5, "1"), *named("small", 0, "100m"), *named("large", 0, "500m")]
+    model = model_of([node("n1", cpu="8")], placed)
+    pods = model.once(PlacedPods)
+
+    def order() -> list[str]:
+        return [each.name for each in pods.in_order({"cpu": 400})]
+
+    before = ["large0", "large1", "small0", "small1", "high0", "high1"]
+    assert order() == before
+    with model.trial():
+        model.remove(POD, "default", "large0")
+        model.add(POD, pod("b", node="n1", cpu="2").pod)
+        model.add(POD, pod("a", node="n1", priority=-1).pod)
+        assert order() == ["a", "b", "large1", "small0", "small1", "high0", "high1"]
+    assert order() == before
 
 
 def test_a_new_node_has_what_the_pod_needs() -> None:

@@ -76,7 +76,8 @@ class ObjectEdit:
     note: str = ""
     #: Whether what it does depends on controllers, so that a quick trial says nothing.
     needs_controllers: bool = False
-    #: The node of which the nodes that the edit creates are copies; "": of none.
+    #: The node of which the nodes that the edit creates are copies; "": of none. Edits of one harm
+    #: that copy one node differ only in the number of copies.
     copied_node: str = ""
 
 

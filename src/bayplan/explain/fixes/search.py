@@ -8,7 +8,7 @@ are not needed are dropped. Fixes are in the order of their harm (`Harm`).
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import final
 
@@ -39,6 +39,7 @@ from bayplan.explain.fixes.workload_edits import room_edits
 from bayplan.explain.fixes.writing import fix_of
 from bayplan.explain.levels import ComparedLevel, levels_of
 from bayplan.model.cluster_model import Attempt, ClusterModel
+from bayplan.model.independent_pods import IndependentPods
 from bayplan.printable import printable
 from bayplan.state.pods import PodInfo
 
@@ -99,6 +100,8 @@ class Search:
     _templates: dict[int, tuple[PodSpec, bytes]] = field(
         default_factory=dict[int, tuple[PodSpec, bytes]]
     )
+    #: Attempts with new nodes, by what is copied.
+    _with_copies: dict[Hashable, Attempt] = field(default_factory=dict[Hashable, Attempt])
 
     def run(self, diagnosis: Diagnosis) -> list[Solution]:
         """Solutions, the mildest first."""
@@ -255,8 +258,31 @@ class Search:
             return consequences.of(fix.changes, self.pod.key, self.peers)
 
     def attempt_with(self, edits: tuple[Edit, ...]) -> Attempt | None:
-        """A quick attempt at the pod with these edits; None: they cannot be applied."""
+        """A quick attempt at the pod with these edits; None: they cannot be applied.
+
+        What one new node comes to for a single pod, more nodes that are equal to it come to, too.
+        """
         self.trials += 1
+        key = self._of_copies(edits)
+        attempt = None if key is None else self._with_copies.get(key)
+        if attempt is None:
+            attempt = self._attempt_with(edits)
+            if attempt is not None and key is not None and not attempt.nominated_node:
+                self._with_copies[key] = attempt
+        return attempt
+
+    def _of_copies(self, edits: tuple[Edit, ...]) -> Hashable | None:
+        """The same for edits that add different numbers of equal nodes; None: the number may matter
+        to the attempt."""
+        if len(edits) != 1 or self.pod.group_key is not None:
+            return None
+        edit = edits[0]
+        if not isinstance(edit, ObjectEdit) or not edit.copied_node:
+            return None
+        is_known = self.model.once(IndependentPods).has_known_plugins
+        return (edit.copied_node, edit.harm) if is_known else None
+
+    def _attempt_with(self, edits: tuple[Edit, ...]) -> Attempt | None:
         with self.model.trial():
             try:
                 self._apply(edits)

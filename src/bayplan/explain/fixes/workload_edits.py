@@ -10,14 +10,14 @@ pods whose budget allows no disruption, the last pod of a controller, and pods t
 an unknown kind, or an autoscaler, would bring back.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from heapq import nsmallest
+from heapq import merge, nsmallest
+from itertools import islice
 from typing import final
 
 from bayplan.answers.amounts import counted
-from bayplan.answers.names import in_natural_order
 from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET, PodDisruptionBudget
 from bayplan.api.object_meta import controller_of
 from bayplan.api.objects import (
@@ -66,13 +66,15 @@ def room_edits(model: ClusterModel, owners: Owners, diagnosis: Diagnosis) -> Ite
     room = _Room(model, owners, diagnosis)
     for node in room.nearest_nodes():
         lacking = diagnosis.amounts.lacking_on(node)
-        yield from room.edits(room.removable([node]), lacking)
+        pods = sorted(pods_on(model, node), key=lambda pod: _order(pod, lacking))
+        yield from room.edits(room.first_to_go(pods, {node}), lacking)
     if diagnosis.attempt.pod.group_key is not None:
         # Members of a group take room on several nodes. The first removal may help: what the whole
         # group lacks is not known.
         rejected = diagnosis.rejected.items()
-        nodes = in_natural_order(n for n, s in rejected if s.code is Code.UNSCHEDULABLE)
-        yield from room.edits(room.removable(nodes), {}, dict(diagnosis.pod.requests))
+        nodes = {name for name, status in rejected if status.code is Code.UNSCHEDULABLE}
+        pods = model.once(PlacedPods).in_order(diagnosis.pod.requests)
+        yield from room.edits(room.first_to_go(pods, nodes), {})
 
 
 @final
@@ -97,13 +99,12 @@ class _Room:
 
     # ---- which pods may go ------------------------------------------------------------------
 
-    def removable(self, nodes: Iterable[str]) -> list[PodInfo]:
-        """The pods of these nodes that may go."""
-        listed = [pod for node in nodes for pod in pods_on(self._model, node)]
-        names = {pod.key for pod in listed}
-        return [pod for pod in listed if self._may_go(pod, names)]
+    def first_to_go(self, pods: Iterable[PodInfo], nodes: Collection[str]) -> list[PodInfo]:
+        """The first pods on these nodes that may go, as many as are removed at most."""
+        there = (pod for pod in pods if pod.node_name in nodes and self._may_go(pod, nodes))
+        return list(islice(there, _REMOVED_MAX))
 
-    def _may_go(self, pod: PodInfo, names: set[str]) -> bool:
+    def _may_go(self, pod: PodInfo, nodes: Collection[str]) -> bool:
         if pod.priority >= _CRITICAL_FROM or is_mirror(pod.metadata):
             return False
         if pod.metadata.deletion_timestamp or self._allowed(pod) == 0:
@@ -113,7 +114,7 @@ class _Room:
             return True
         if owner == self._workload or owner.kind not in SCALABLE or self._is_sized(owner):
             return False
-        if owner.kind == STATEFUL_SET and not self._is_above_all(pod, owner, names):
+        if owner.kind == STATEFUL_SET and not self._is_above_all(pod, owner, nodes):
             return False
         if owner.kind == JOB and not self._is_one_of_equals(pod):
             return False  # the Job chooses, and no annotation counts for it
@@ -126,14 +127,14 @@ class _Room:
         parent = self._owners.parent_of(owner)
         return parent is not None and not parent.kind.endswith(" CronJob")
 
-    def _is_above_all(self, pod: PodInfo, owner: ObjectKey, names: set[str]) -> bool:
+    def _is_above_all(self, pod: PodInfo, owner: ObjectKey, nodes: Collection[str]) -> bool:
         """Whether all pods of a StatefulSet with higher ordinals may go with a pod."""
         higher = (
-            each
+            self._model.placed(pod_name(each))
             for each in self._owners.pods(owner)
             if ordinal_of(owner.name, each.metadata.name) > ordinal_of(owner.name, pod.name)
         )
-        return all(pod_name(each) in names for each in higher)
+        return all(each is not None and each.node_name in nodes for each in higher)
 
     def _rolls_out(self, owner: ObjectKey) -> bool:
         """Whether a Deployment has pods of several revisions: it shares a new size among them."""
@@ -185,14 +186,9 @@ class _Room:
 
     # ---- edits ------------------------------------------------------------------------------
 
-    def edits(
-        self,
-        pods: Sequence[PodInfo],
-        lacking: Mapping[str, int],
-        freed: Mapping[str, int] | None = None,
-    ) -> Iterator[ObjectEdit]:
-        """``lacking``: what the node lacks; ``freed``: what a removal is to free, if more."""
-        chosen = self._enough(_in_order(pods, freed or lacking), lacking)
+    def edits(self, pods: Sequence[PodInfo], lacking: Mapping[str, int]) -> Iterator[ObjectEdit]:
+        """``pods``: in the order in which they go. ``lacking``: what the node lacks."""
+        chosen = self._enough(pods, lacking)
         if not chosen or not self._respects_budgets(chosen) or not self._leaves_one(chosen):
             return
         ranked = [pod for pod in chosen if self._is_ranked(pod)]
@@ -222,7 +218,7 @@ class _Room:
         """The first pods whose removal gives the pod a node, without those that may stay."""
         removed: list[PodInfo] = []
         with self._model.trial():
-            for each in pods[:_REMOVED_MAX]:
+            for each in pods:
                 self._model.remove(POD, each.namespace, each.name)
                 removed.append(each)
                 if _may_suffice(removed, lacking) and self._model.attempt(self._pod.key).fits:
@@ -332,13 +328,50 @@ def _smaller(owner: ObjectKey, size: int, count: int) -> _Part:
     return _Part(f"scale {text}", change, lambda: scale_command(owner, target))
 
 
-def _in_order(pods: Sequence[PodInfo], lacking: Mapping[str, int]) -> list[PodInfo]:
+@final
+class PlacedPods:
+    """The placed pods of a model in the order in which they go. They are sorted once, also for the
+    states that a trial makes: only what differs there is sorted anew."""
+
+    def __init__(self, model: ClusterModel) -> None:
+        self._model = model
+        #: By priority and requests: pods in order.
+        self._groups: dict[Hashable, list[PodInfo]] = {}
+        #: The identities of these pods.
+        self._known: set[int] = set()
+
+    def in_order(self, lacking: Mapping[str, int]) -> Iterator[PodInfo]:
+        """All placed pods as they are now. ``lacking``: what their removal is to free."""
+        pods = self._model.scheduler.cache.pods()
+        if not self._groups:
+            self._groups, self._known = _grouped(pods), set(map(id, pods))
+        present = set(map(id, pods))
+        new = _grouped(pod for pod in pods if id(pod) not in self._known)
+        equal: dict[tuple[int, float], list[list[PodInfo]]] = defaultdict(list)
+        for group in (*self._groups.values(), *new.values()):
+            equal[_order(group[0], lacking)[:2]].append(group)
+        for _, groups in sorted(equal.items()):
+            merged = merge(*groups, key=_order_of_equals)
+            yield from (pod for pod in merged if id(pod) in present)
+
+
+def _grouped(pods: Iterable[PodInfo]) -> dict[Hashable, list[PodInfo]]:
+    groups: dict[Hashable, list[PodInfo]] = defaultdict(list)
+    for pod in pods:
+        groups[pod.priority, frozenset(pod.requests.items())].append(pod)
+    for group in groups.values():
+        group.sort(key=_order_of_equals)
+    return groups
+
+
+def _order(pod: PodInfo, lacking: Mapping[str, int]) -> tuple[int, float, int, str]:
     """The least important first; among equals those that free the most of what is lacking."""
+    freed = sum(min(requested_amount(pod, name) / lack, 1.0) for name, lack in lacking.items())
+    return (pod.priority, -freed, *_order_of_equals(pod))
 
-    def freed(pod: PodInfo) -> float:
-        return sum(min(requested_amount(pod, name) / lack, 1.0) for name, lack in lacking.items())
 
-    return sorted(pods, key=lambda pod: (pod.priority, -freed(pod), _last_first(pod), pod.key))
+def _order_of_equals(pod: PodInfo) -> tuple[int, str]:
+    return _last_first(pod), pod.key
 
 
 def _last_first(pod: PodInfo) -> int:
