@@ -75,6 +75,29 @@ def test_a_missing_class_refuses_the_pods_of_every_workload(
     assert f"forbidden: {reason}" in why.stdout + why.stderr
 
 
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        ("Deployment", "spec.selector: Required value"),
+        (
+            "Job",
+            'spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"',
+        ),
+    ],
+)
+def test_a_workload_that_fits_and_lacks_a_field_is_not_ready_to_be_created(
+    kind: str, reason: str, tmp_path: Path
+) -> None:
+    cluster, made = write_objects(tmp_path / "cluster.yaml", node("n1")), new(kind)
+    note = f"an API server refuses {kind} default/web as it is: {reason}"
+    whole = bayplan("fit", "-f", write_objects(tmp_path / "whole.yaml", made), cluster)
+    assert (whole.exit_code, note in whole.stdout) == (0, False)
+    made["spec"].pop("selector", None)
+    made["spec"]["template"]["spec"].pop("restartPolicy", None)
+    lacking = bayplan("fit", "-f", write_objects(tmp_path / "web.yaml", made), cluster)
+    assert (lacking.exit_code, note in lacking.stdout) == (0, True)
+
+
 def test_a_claim_that_a_pod_uses_is_not_gone_although_it_is_being_deleted(tmp_path: Path) -> None:
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     claim = api_object("v1 PersistentVolumeClaim", "c", "default", spec=spec)

@@ -14,6 +14,7 @@ from typing import Any, cast, final
 
 from msgspec import structs
 
+from bayplan.adapters.embedded.admission.plugin import is_admitted
 from bayplan.adapters.embedded.admission.plugin_set import PluginSet
 from bayplan.adapters.embedded.admission.resource_quota import may_count
 from bayplan.adapters.embedded.api_features import ApiFeatures, api_features
@@ -40,6 +41,7 @@ from bayplan.objects.object_store import ObjectStore
 from bayplan.objects.workloads import pod_name
 from bayplan.problems import BadInputError
 from bayplan.sim.input.controller_kinds import CONTROLLERS
+from bayplan.sim.input.controller_validation import needed_fields
 from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.input.sources import InputSource, Part, own_kind, read_sources
@@ -140,6 +142,7 @@ def read_additions(
         notes=(
             *errors.remarks,
             *created.notes,
+            *_needed(own, taken),
             *(f"{key} {_TAKEN_NOTE}" for key in taken),
             *(f"{key} {_UNCHANGED_NOTE}" for key in unchanged),
         ),
@@ -165,6 +168,17 @@ def _parts(sources: Iterable[InputSource], namespace: str, errors: InputErrors) 
         actual = "found a Scenario or a WhatIf document"
         raise BadInputError(f"{actual}, wanted a workload: pods, controllers, pod groups")
     return parts
+
+
+def _needed(own: Iterable[Part], taken: Collection[ObjectKey]) -> Iterator[str]:
+    """What an API server would refuse about new controllers, because it is missing."""
+    for part in own:
+        key = _key(part.value)
+        if key is None or key.kind not in CONTROLLERS or key in taken or is_admitted(part.value):
+            continue
+        name = key.name or part.value["metadata"].get("generateName")
+        for problem in needed_fields(part.value):
+            yield f"an API server refuses {key._replace(name=name)} as it is: {problem}"
 
 
 def _unjudged(

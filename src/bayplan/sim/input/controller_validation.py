@@ -134,6 +134,16 @@ def controller_problems(content: Content, *, is_new: bool = True) -> list[Proble
     return problems
 
 
+def needed_fields(content: Content) -> Iterator[Problem]:
+    """Fields that a controller lacks and an API server needs. ``content``: without problems."""
+    kind, spec = kind_of(content), content["spec"]
+    if kind == JOB:
+        if not spec["template"]["spec"].get("restartPolicy"):
+            yield required("spec.template.spec.restartPolicy", _POLICIES_OF_JOBS)
+    elif kind in _EMPTY and spec.get("selector") is None:
+        yield required("spec.selector")
+
+
 # ---- fields of several kinds ----------------------------------------------------------------
 
 
@@ -222,7 +232,7 @@ def _template_rules(kind: str, spec: PodSpec) -> Iterator[Problem]:
     path, policy = "spec.template.spec", spec.restart_policy
     if kind == JOB:
         if policy == _ALWAYS:
-            yield required(f"{path}.restartPolicy", 'valid values: "OnFailure", "Never"')
+            yield required(f"{path}.restartPolicy", _POLICIES_OF_JOBS)
         return
     if policy in _OF_JOBS:
         yield not_supported(f"{path}.restartPolicy", policy, (_ALWAYS,))
@@ -234,6 +244,7 @@ def _template_rules(kind: str, spec: PodSpec) -> Iterator[Problem]:
 
 _ALWAYS = "Always"
 _OF_JOBS = ("OnFailure", "Never")
+_POLICIES_OF_JOBS = 'valid values: "OnFailure", "Never"'
 
 
 def _short(kind: str) -> str:
