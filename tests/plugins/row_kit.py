@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from bayplan.api.objects import Node
-from bayplan.framework.arithmetic import normalized
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, QueueingHint
 from bayplan.framework.filtering import FilterOutcome
@@ -89,12 +88,6 @@ def scored(plugin: ScorePlugin, pod: PodInfo, nodes: NodeView) -> dict[str, int]
     scores = plugin.score(state, pod, nodes)
     assert scores.dtype == np.int64
     return dict(zip(nodes.names(), scores.tolist(), strict=True))
-
-
-def normalized_scores(plugin: ScorePlugin, pod: PodInfo, nodes: NodeView) -> dict[str, int]:
-    raw = plugin.score(CycleState(), pod, nodes)
-    final = normalized(plugin.normalizer, raw)
-    return dict(zip(nodes.names(), final.tolist(), strict=True))
 
 
 def score_is_row_wise(

@@ -85,11 +85,6 @@ def test_a_port_is_not_a_tag() -> None:
     assert scored(PLUGIN, running("registry:5000/web"), nodes) == {"n0": 100}
 
 
-def test_images_of_volumes_count() -> None:
-    nodes = lent([{"data:1": 2000 * MIB}])
-    assert scored(PLUGIN, running("web", volumes=("data:1",)), nodes) == {"n0": 100}
-
-
 def test_fields_without_images_are_not_signed() -> None:
     volume: dict[str, Any] = {"name": "v", "configMap": {"name": "settings"}}
     assert PLUGIN.sign_pod(pod(spec={"volumes": [volume]})) == PLUGIN.sign_pod(pod())

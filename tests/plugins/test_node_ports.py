@@ -1,4 +1,4 @@
-"""NodePorts: compared with a plain rule, and by examples."""
+"""NodePorts compared with a plain rule, and its hint; tests/parity has recorded answers."""
 
 from typing import Any
 
@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.framework.events import ActionType, QueueingHint
-from bayplan.framework.status import SKIP, Code
+from bayplan.framework.events import ActionType
+from bayplan.framework.status import Code
 from bayplan.plugins.node_ports import NodePorts
 from bayplan.state.cache import Cache
 from bayplan.state.nodes import NodeView
@@ -17,8 +17,6 @@ from tests.plugins.row_kit import (
     NO_HANDLE,
     filter_is_row_wise,
     hint,
-    pre_filter_result,
-    registered,
     rejected,
 )
 
@@ -83,39 +81,10 @@ def test_the_result_for_all_nodes_equals_the_rule_for_each_node(
     assert filter_is_row_wise(PLUGIN, asking, nodes, chosen)
 
 
-# ---- examples ------------------------------------------------------------------------------
-
-
-def test_a_pod_without_host_ports_is_skipped() -> None:
-    nodes = lent([[port(80)]])
-    assert pre_filter_result(PLUGIN, pod(), nodes) is SKIP
-    assert pre_filter_result(PLUGIN, with_ports("p", {"containerPort": 80}), nodes) is SKIP
-    assert pre_filter_result(PLUGIN, with_ports("p", port(80)), nodes) is None
-
-
-@pytest.mark.parametrize(
-    ("restart_policy", "answer"),
-    [
-        pytest.param("Always", None, id="a sidecar"),
-        pytest.param(None, SKIP, id="an init container"),
-    ],
-)
-def test_ports_of_sidecars_count_and_ports_of_init_containers_do_not(
-    restart_policy: str | None, answer: Any
-) -> None:
-    init = {"name": "i", "ports": [port(80)], "restartPolicy": restart_policy}
-    assert pre_filter_result(PLUGIN, pod(init_containers=[init]), lent([])) is answer
-
-
 # ---- hints ---------------------------------------------------------------------------------
 
 GONE = ("AssignedPod", ActionType.DELETE)
 WAITING = with_ports("waiting", port(80, "TCP", "10.0.0.1"))
-
-
-def test_registered_events() -> None:
-    assert registered(PLUGIN) == [("AssignedPod", "Delete", True), ("Node", "Add", False)]
-    assert hint(PLUGIN, ("Node", ActionType.ADD), WAITING, None, node()) is QueueingHint.QUEUE
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,4 @@
-"""NodeUnschedulable: cordoned nodes, and the pods that tolerate them."""
-
-from typing import Any
+"""NodeUnschedulable compared with a plain rule; tests/parity has recorded answers and hints."""
 
 import pytest
 from hypothesis import given
@@ -14,8 +12,6 @@ from tests.plugins.row_kit import (
     filter_is_row_wise,
     hint,
     lent,
-    pre_filter_result,
-    registered,
     rejected,
     unresolvable,
 )
@@ -23,11 +19,6 @@ from tests.plugins.row_kit import (
 PLUGIN = NodeUnschedulable(None, NO_HANDLE)
 REASON = "node(s) were unschedulable"
 KEY = "node.kubernetes.io/unschedulable"
-NODES = [node("open"), node("cordoned", unschedulable=True), node("again", unschedulable=False)]
-
-
-def test_pre_filter_runs_for_every_pod_and_does_not_narrow_the_nodes() -> None:
-    assert pre_filter_result(PLUGIN, pod(), lent(NODES)) is None
 
 
 @given(
@@ -47,31 +38,7 @@ def test_exactly_the_cordoned_nodes_are_rejected(
 
 # ---- hints ---------------------------------------------------------------------------------
 
-OPEN, CLOSED = node(), node(unschedulable=True)
 QUEUE, QUEUE_SKIP = QueueingHint.QUEUE, QueueingHint.QUEUE_SKIP
-
-
-def test_registered_events() -> None:
-    assert registered(PLUGIN) == [
-        ("Node", "Add|UpdateNodeTaint", True),
-        ("TargetPod", "UpdatePodToleration", True),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "expected"),
-    [
-        pytest.param(None, OPEN, QUEUE, id="a schedulable node was added"),
-        pytest.param(None, CLOSED, QUEUE_SKIP, id="a cordoned node was added"),
-        pytest.param(CLOSED, OPEN, QUEUE, id="uncordoned"),
-        pytest.param(OPEN, CLOSED, QUEUE_SKIP, id="cordoned"),
-        pytest.param(OPEN, OPEN, QUEUE_SKIP, id="schedulable before and after"),
-        pytest.param(CLOSED, CLOSED, QUEUE_SKIP, id="cordoned before and after"),
-    ],
-)
-def test_events_of_nodes_that_queue_the_pod(old: Any, new: Any, expected: QueueingHint) -> None:
-    action = ActionType.ADD if old is None else ActionType.UPDATE_NODE_TAINT
-    assert hint(PLUGIN, ("Node", action), pod(), old, new) is expected
 
 
 @pytest.mark.parametrize(("key", "expected"), [(KEY, QUEUE), ("other", QUEUE_SKIP)])
