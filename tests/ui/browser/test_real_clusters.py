@@ -120,3 +120,16 @@ def test_each_view_of_a_real_cluster_is_accessible_and_bounded(
                 settle(page)
                 assert page.evaluate(_OVERFLOW) <= 0, (view, name, scheme)
                 assert not violations(page), (view, name, scheme)
+
+
+def test_tables_have_columns_for_devices_and_none_for_what_no_pod_requests(
+    browser: Browser, real_url: str
+) -> None:
+    with visit(browser, real_url) as page:
+        page.set_default_timeout(_WAIT_MS)
+        page.wait_for_selector(".tabs")
+        for view in ("nodes", "usage?by=namespace"):
+            go(page, view)
+            headings = page.locator("main .scroll thead").first.inner_text()
+            assert "nvidia.com/gpu" in headings, view
+            assert "ephemeral-storage" not in headings, view

@@ -47,7 +47,7 @@ export function Nodes({ source, params }) {
         ${isFit && !fits ? html`<${Empty}>Choose a pod: the map then shows for how many pods with its requests each node has room.</${Empty}>`
           : html`<${HeatMap} at=${at} color=${heatColor} groupBy=${group} sizeBy=${size} isCount=${isFit} label=${label}
               onSelect=${(name) => set({ node: name })} />`}
-        <${NodeTable} at=${at} params=${params} resources=${columnsOf(source.resources)} />
+        <${NodeTable} at=${at} params=${params} resources=${source.resources} />
       </div>
       ${node && html`<${NodePanel} key=${node} source=${source} at=${at} name=${node} isOpenedHere=${first.current === null} onClose=${() => set({ node: undefined })} />`}
     </div>`;
@@ -65,14 +65,19 @@ function PodField({ at, value, onPod }) {
     <datalist id="pod-names">${(data?.rows ?? []).map((row) => html`<option key=${row.name} value=${row.name} />`)}</datalist></label>`;
 }
 
-// Devices come first, because their nodes are scarce.
-export function columnsOf(resources) {
-  const shares = resources.filter((one) => one !== "pods");
+const FIRST = ["cpu", "memory", "pods"];
+// Devices that nobody requests are worth a line; ephemeral storage and huge pages are not.
+export const isWorthLine = (resource, used) => used > 0 || FIRST.includes(resource) || resource.includes("/");
+
+// The resources that are worth a column of these rows. Devices come first, because their nodes are scarce.
+export function columnsOf(resources, rows) {
+  const used = new Set(rows.flatMap((row) => row.usage.filter((one) => one.used > 0).map((one) => one.resource)));
+  const shares = resources.filter((one) => one !== "pods" && isWorthLine(one, used.has(one)));
   const isDevice = (one) => one.includes("/");
   return [...shares.filter(isDevice), ...shares.filter((one) => !isDevice(one))];
 }
 
-function NodeTable({ at, params, resources: columns }) {
+function NodeTable({ at, params, resources }) {
   const { search = "", state = "", pool = "", taint = "", sort = "" } = params;
   const chosen = { search, state, pool, taint, sort };
   const choose = (changes) => go("nodes", { ...params, ...changes }, { replace: true });
@@ -80,6 +85,7 @@ function NodeTable({ at, params, resources: columns }) {
   useEffect(() => setOffset(0), [search, state, pool, taint, sort, at]);
   const { data, error } = useAnswer("nodes", { at, ...chosen, offset, limit: PAGE });
   const order = { sort, onSort: (next) => choose({ sort: next }) };
+  const columns = columnsOf(resources, data?.rows ?? []);
   return html`<section aria-label="Table of nodes">
     <div class="controls"><${Search} label="Node name" value=${search}
         onSearch=${(text) => choose({ search: text || undefined })} />

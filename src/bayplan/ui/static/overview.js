@@ -10,11 +10,11 @@ import { HeatMap } from "./heatmap.js";
 import { causeTitle, sinceText } from "./causes.js";
 import { useComputed } from "./computed.js";
 import { FindFixes, Fix, areFixesSearched } from "./explanation.js";
+import { isWorthLine } from "./nodes.js";
 
 const POINTS = 400;
 const RESOURCES_MAX = 6;
 const CAUSES_MAX = 5;
-const FIRST = ["cpu", "memory", "pods"];
 const RATE_SECONDS = 1;
 const RATES_MIN = 20;
 const KINDS = {
@@ -117,8 +117,7 @@ function Troubles({ states, at }) {
 }
 
 function Utilization({ usage, hasNodes }) {
-  // Devices that nobody requests are worth a line; ephemeral storage and huge pages are not.
-  const rows = usage.filter((one) => one.allocatable > 0 && (one.used > 0 || FIRST.includes(one.resource) || one.resource.includes("/")));
+  const rows = usage.filter((one) => one.allocatable > 0 && isWorthLine(one.resource, one.used));
   if (!rows.length) return html`<${Empty}>${hasNodes ? "No node offers a resource." : "There is no node at this moment."}</${Empty}>`;
   return html`<table class="usage"><thead><tr><th>Resource</th><th class="wide"><span class="visually-hidden">Share</span></th>
     <th class="number">Requested</th><th class="number">Allocatable</th></tr></thead>

@@ -31,7 +31,7 @@ export function UsageBy({ source, params }) {
 }
 
 function UsageTable({ data, source, at, by, label, order }) {
-  const columns = columnsOf(source.resources);
+  const columns = columnsOf(source.resources, data.rows);
   const isPool = by === "pool";
   // Pods and nodes of a row, and its pods in one state.
   const link = (name, state) => (isPool ? address("nodes", { at, pool: name })
