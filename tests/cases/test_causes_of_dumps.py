@@ -88,6 +88,15 @@ def test_a_claim_that_its_controller_removes_is_mentioned(tmp_path: Path) -> Non
     assert "PersistentVolumeClaim default/c was being deleted in the input" in text
 
 
+def test_a_volume_that_its_controller_removes_is_mentioned(tmp_path: Path) -> None:
+    spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"]}
+    volume = api_object("v1 PersistentVolume", "v", spec={**spec, "hostPath": {"path": "/d"}})
+    volume["metadata"] |= {**TERMINATING, "finalizers": ["kubernetes.io/pv-protection"]}
+    file = write_objects(tmp_path / "in.yaml", N1, volume, pod("p"))
+    text = bayplan("why", "default/p", file).stdout
+    assert "PersistentVolume v was being deleted in the input" in text
+
+
 def test_a_copy_of_a_node_has_the_devices_behind_an_extended_resource(tmp_path: Path) -> None:
     names = {"extendedResourceName": "example.com/gpu"}
     device_class = api_object("resource.k8s.io/v1 DeviceClass", "gpu", spec=names)

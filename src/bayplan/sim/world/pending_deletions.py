@@ -13,11 +13,12 @@ from bayplan.adapters.embedded.api_server import finalizers_of
 from bayplan.adapters.embedded.cluster import EVENT, EmbeddedCluster
 from bayplan.adapters.embedded.versioned_store import PodChange, StoredObject
 from bayplan.api.device_objects import RESOURCE_CLAIM
-from bayplan.api.objects import PERSISTENT_VOLUME_CLAIM
+from bayplan.api.objects import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from bayplan.objects.keys import ObjectKey
 
-_CLAIMS = (PERSISTENT_VOLUME_CLAIM, RESOURCE_CLAIM)
-#: Claims with a note of their own.
+#: What its controller removes when nothing uses it.
+_USED = (PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME, RESOURCE_CLAIM)
+#: Claims and volumes with a note of their own.
 _NAMED_MAX = 5
 
 
@@ -28,14 +29,14 @@ class PendingDeletions:
     def __init__(self, cluster: EmbeddedCluster) -> None:
         self._server = cluster.server
         self._objects: dict[ObjectKey, StoredObject] = {}
-        #: Claims that were being deleted from the first, and those of them that are gone.
+        #: Claims and volumes that were being deleted from the first, and those that are gone.
         self._begun: set[ObjectKey] = set()
         self._released: dict[ObjectKey, None] = {}
         cluster.observe(self._observe, ignored_kinds=(EVENT,), ignored_changes=tuple(PodChange))
 
     def _observe(self, before: StoredObject | None, after: StoredObject | None) -> None:
         if before is None and after is not None and finalizers_of(after):
-            if after.object.metadata.deletion_timestamp is not None and after.key.kind in _CLAIMS:
+            if after.object.metadata.deletion_timestamp is not None and after.key.kind in _USED:
                 self._begun.add(after.key)
         elif after is None and before is not None and before.key in self._begun:
             self._released[before.key] = None
