@@ -40,12 +40,15 @@ class RefusedNeeds:
     def check(self, content: Content) -> None:
         """Raises why an object is not created: its controller does not exist, or a StatefulSet
         lacks a claim of its pod."""
+        if not self._problems:
+            # The usual case, for each object.
+            return
         problem = self.of_controller(content) or self._of_claims(content)
         if problem is not None:
             raise problem
 
     def _of_claims(self, content: Content) -> ApiError | None:
-        if not self._problems or content.get("kind") != "Pod":
+        if content.get("kind") != "Pod":
             return None
         owner = controller_reference(content)
         if owner is None or owner.get("kind") != "StatefulSet":
