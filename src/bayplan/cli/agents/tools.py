@@ -13,6 +13,8 @@ from typing import Any, Final, TypeAlias, final
 
 import msgspec
 
+from bayplan.problems import shown
+
 Schema: TypeAlias = Mapping[str, Any]
 Arguments: TypeAlias = Mapping[str, Any]
 
@@ -23,7 +25,7 @@ _CONFIGURATIONS_MAX: Final = 8
 
 
 class ToolError(Exception):
-    """Arguments that a tool does not take; the message says what it wants."""
+    """Arguments that a tool does not take; the message says what was found and what is wanted."""
 
 
 @final
@@ -94,7 +96,7 @@ class Tool:
     def _check(self, arguments: Arguments) -> None:
         for name in arguments:
             if name not in self.properties:
-                raise ToolError(f"found {name!r}, wanted one of {', '.join(self.properties)}")
+                raise ToolError(f"found {shown(name)}, wanted one of {', '.join(self.properties)}")
         for name in self.required:
             if name not in arguments:
                 raise ToolError(f"{name}: is missing")
@@ -110,25 +112,26 @@ def _check_value(name: str, schema: Schema, value: Any) -> None:
     kind: str = schema["type"]
     if kind == "array":
         if not isinstance(value, list):
-            raise ToolError(f"{name}: wanted a list")
+            raise _refusal(name, value, "a list")
         for each in msgspec.convert(value, list[Any]):
             _check_value(name, schema["items"], each)
     elif kind == "object":
-        if (
-            not isinstance(value, dict)
-            or len(msgspec.convert(value, dict[str, Any])) > (schema["maxProperties"])
-        ):
-            raise ToolError(
-                f"{name}: wanted an object with {schema['maxProperties']} texts at most"
-            )
-        for each in msgspec.convert(value, dict[str, Any]).values():
+        count_max: int = schema["maxProperties"]
+        members = msgspec.convert(value, dict[str, Any]) if isinstance(value, dict) else None
+        if members is None or len(members) > count_max:
+            raise _refusal(name, value, f"an object with {count_max} texts at most")
+        for each in members.values():
             _check_value(name, schema["additionalProperties"], each)
     elif not isinstance(value, _TYPES[kind]) or (kind == "integer" and isinstance(value, bool)):
-        raise ToolError(f"{name}: wanted {'an' if kind == 'integer' else 'a'} {kind}")
+        raise _refusal(name, value, f"{'an' if kind == 'integer' else 'a'} {kind}")
     elif isinstance(value, str) and len(value) > schema["maxLength"]:
-        raise ToolError(f"{name}: wanted {schema['maxLength']:,} characters at most")
+        raise _refusal(name, value, f"{schema['maxLength']:,} characters at most")
     elif isinstance(value, int) and not isinstance(value, bool) and value < schema["minimum"]:
-        raise ToolError(f"{name}: wanted at least {schema['minimum']}")
+        raise _refusal(name, value, f"at least {schema['minimum']}")
+
+
+def _refusal(name: str, value: Any, want: str) -> ToolError:
+    return ToolError(f"{name}: found {shown(value)}, wanted {want}")
 
 
 # ---- schemas ------------------------------------------------------------------------------------
