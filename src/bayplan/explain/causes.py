@@ -12,7 +12,7 @@ from bayplan.api.objects import NAMESPACE, NODE, POD, Pod, PodAffinityTerm
 from bayplan.api.pod_requests import PODS
 from bayplan.api.selectors import NodeTerm, Selector, SelectorError, label_selector, node_term
 from bayplan.explain.device_details import device_details
-from bayplan.explain.diagnosis import Diagnosis, pods_by_node
+from bayplan.explain.diagnosis import Diagnosis, pods_by_labels, pods_by_node
 from bayplan.explain.explanation import Cause, NodeDistance
 from bayplan.explain.fixes.edits import plain
 from bayplan.explain.fixes.rule_edits import (
@@ -290,15 +290,12 @@ def _domains(
         if domain is not None:
             counts.setdefault(domain, 0)
             domain_of[node.metadata.name] = domain
-    for name, pods in pods_by_node(model).items():
-        domain = domain_of.get(name)
-        if domain is not None:
-            counts[domain] += sum(
-                pod.namespace in namespaces
-                and not pod.is_terminating
-                and selector.matches(pod.labels)
-                for pod in pods
-            )
+    for equal in model.once(pods_by_labels):
+        if equal.namespace in namespaces and selector.matches(equal.labels):
+            for name, count in equal.counts.items():
+                domain = domain_of.get(name)
+                if domain is not None:
+                    counts[domain] += count
     return counts
 
 

@@ -4,9 +4,10 @@ Statuses are by name of the node. Amounts are columns, because most questions ab
 all nodes: which one lacks the least, whether any offers enough.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 
@@ -191,6 +192,29 @@ def pods_by_node(model: ClusterModel) -> dict[str, list[PodInfo]]:
     for each in model.scheduler.cache.pods():
         placed.setdefault(each.node_name, []).append(each)
     return placed
+
+
+class EqualLabels(NamedTuple):
+    """Placed pods of one namespace with the same labels."""
+
+    namespace: str
+    labels: Mapping[str, str]
+    #: Node → how many of them it has.
+    counts: Counter[str]
+
+
+def pods_by_labels(model: ClusterModel) -> list[EqualLabels]:
+    """The placed pods that are not being deleted, by their labels: a selector looks at each set of
+    labels once."""
+    found: dict[Hashable, EqualLabels] = {}
+    for pod in model.scheduler.cache.pods():
+        if not pod.is_terminating:
+            key = (pod.namespace, frozenset(pod.labels.items()))
+            equal = found.get(key)
+            if equal is None:
+                equal = found[key] = EqualLabels(pod.namespace, pod.labels, Counter())
+            equal.counts[pod.node_name] += 1
+    return list(found.values())
 
 
 def pods_on(model: ClusterModel, node: str) -> list[PodInfo]:
