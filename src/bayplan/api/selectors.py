@@ -7,6 +7,7 @@ component-helpers nodeaffinity, api/core/v1 Toleration.ToleratesTaint.
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import final
 
 from msgspec import Struct
@@ -43,6 +44,10 @@ _DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]
 _INT64 = re.compile(r"[+-]?0*([0-9]{1,19})")
 _VALUE_LENGTH_MAX = 63
 _PREFIX_LENGTH_MAX = 253
+_KEY_LENGTH_MAX = _PREFIX_LENGTH_MAX + 1 + _VALUE_LENGTH_MAX
+#: Keys of which it is remembered whether they are keys: the objects of a cluster have few, each
+#: many times.
+_KEYS_MAX = 10_000
 
 
 class SelectorError(ValueError):
@@ -215,6 +220,11 @@ def is_label_value(value: str) -> bool:
 
 def is_label_key(key: str) -> bool:
     """A qualified name: [dns-subdomain/]name."""
+    return len(key) <= _KEY_LENGTH_MAX and _is_label_key(key)
+
+
+@lru_cache(_KEYS_MAX)
+def _is_label_key(key: str) -> bool:
     prefix, slash, name = key.rpartition("/")
     if slash and (len(prefix) > _PREFIX_LENGTH_MAX or not _DNS_SUBDOMAIN.fullmatch(prefix)):
         return False

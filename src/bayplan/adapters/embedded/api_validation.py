@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, cast, final
 
 from bayplan.adapters.embedded import selector_validation as selectors
-from bayplan.adapters.embedded.field_errors import forbidden
+from bayplan.adapters.embedded.field_errors import forbidden, qualified_name
 from bayplan.adapters.embedded.field_validation import (
     DNS_LABEL,
     DNS_SUBDOMAIN,
@@ -485,7 +485,7 @@ def _node(node: Node) -> Iterator[Problem]:
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(node.spec.taints or ()):
         path = f"spec.taints[{index}]"
-        yield from selectors.label_key(taint.key, joined(path, "key"))
+        yield from qualified_name(taint.key, joined(path, "key"))
         if not is_label_value(taint.value or ""):
             yield wrong(joined(path, "value"), taint.value, LABEL_VALUE)
         yield from effect(taint.effect, joined(path, "effect"))

@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any
 
+from bayplan.api.selectors import is_label_key
 from bayplan.problems import Problem, nearest
 
 # ---- texts ----------------------------------------------------------------------------------
@@ -107,8 +108,9 @@ def label_value_faults(value: str) -> Iterator[str]:
 
 def qualified_name(name: str, path: str) -> Iterator[Problem]:
     """Check a key of a label, a resource or a gate."""
-    for detail in qualified_name_faults(name):
-        yield invalid(path, name, detail)
+    if not is_label_key(name):
+        for detail in qualified_name_faults(name):
+            yield invalid(path, name, detail)
 
 
 def qualified_name_faults(name: str) -> Iterator[str]:

@@ -21,11 +21,11 @@ from bayplan.adapters.embedded.field_errors import (
     label_value_faults,
     not_found,
     not_supported,
+    qualified_name,
     required,
 )
 from bayplan.adapters.embedded.resource_validation import overhead, pod_resources, requirements
 from bayplan.adapters.embedded.selector_validation import (
-    label_key,
     label_selector,
     labels,
     node_selector,
@@ -132,7 +132,7 @@ def _name(name: str | None, path: str) -> Iterator[Problem]:
 def _gates(spec: PodSpec, path: str) -> Iterator[Problem]:
     seen: set[str] = set()
     for index, gate in enumerate(spec.scheduling_gates or ()):
-        yield from label_key(gate.name, f"{path}[{index}]")
+        yield from qualified_name(gate.name, f"{path}[{index}]")
         if gate.name in seen:
             yield duplicate(f"{path}[{index}]", gate.name)
         seen.add(gate.name)
@@ -362,7 +362,7 @@ def _pod_affinity_term(term: PodAffinityTerm, path: str) -> Iterator[Problem]:
     yield from _label_keys(match, mismatch, term.label_selector, path)
     if not term.topology_key:
         yield required(f"{path}.topologyKey", "can not be empty")
-    yield from label_key(term.topology_key, f"{path}.topologyKey")
+    yield from qualified_name(term.topology_key, f"{path}.topologyKey")
 
 
 def _label_keys(
@@ -378,7 +378,7 @@ def _label_keys(
             yield forbidden(f"{path}.{field}", detail)
         elif selector is not None:
             for index, key in enumerate(keys):
-                yield from label_key(key, f"{path}.{field}[{index}]")
+                yield from qualified_name(key, f"{path}.{field}[{index}]")
     if selector is not None:
         positions = {key: index for index, key in enumerate(match)}
         selected = set(selector.match_labels or ())
@@ -401,7 +401,7 @@ def toleration(one: Toleration, path: str) -> Iterator[Problem]:
     key, operator = one.key or "", one.operator or ""
     value = one.value or ""
     if key:
-        yield from label_key(key, f"{path}.key")
+        yield from qualified_name(key, f"{path}.key")
     elif operator != EXISTS:
         detail = (
             "operator must be Exists when `key` is empty, which means "

@@ -27,7 +27,6 @@ from bayplan.api.selectors import (
     LESS_THAN,
     NODE_NAME_FIELD,
     NOT_IN,
-    is_label_key,
     is_label_value,
 )
 from bayplan.problems import Problem, joined
@@ -42,13 +41,8 @@ _OPERATORS = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST, GREATER_THAN, LESS_THAN)
 def labels(labels: Mapping[str, str] | None, path: str) -> Iterator[Problem]:
     """Check labels, or the labels of a plain selector."""
     for key, value in (labels or {}).items():
-        yield from label_key(key, path)
-        yield from label_value(value, path)
-
-
-def label_key(key: str, path: str) -> Iterator[Problem]:
-    if not is_label_key(key):
         yield from qualified_name(key, path)
+        yield from label_value(value, path)
 
 
 def label_value(value: str, path: str) -> Iterator[Problem]:
@@ -68,7 +62,7 @@ def label_selector(selector: LabelSelector | None, path: str) -> Iterator[Proble
         where = f"{path}.matchExpressions[{index}]"
         if one.operator in (GREATER_THAN, LESS_THAN):
             yield invalid(f"{where}.operator", one.operator, _NOT_AN_OPERATOR)
-            yield from label_key(one.key, f"{where}.key")
+            yield from qualified_name(one.key, f"{where}.key")
         else:
             yield from _requirement(one, where)
         yield from _values(one, where)
@@ -112,7 +106,7 @@ def _requirement(one: LabelSelectorRequirement, path: str) -> Iterator[Problem]:
             yield required(values, detail)
     else:
         yield invalid(joined(path, "operator"), one.operator, _NOT_AN_OPERATOR, _OPERATORS)
-    yield from label_key(one.key, joined(path, "key"))
+    yield from qualified_name(one.key, joined(path, "key"))
 
 
 def _values(one: LabelSelectorRequirement, path: str) -> Iterator[Problem]:
