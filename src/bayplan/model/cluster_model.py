@@ -92,8 +92,8 @@ class Attempt:
     #: The record of the first pod of the attempt that no node admitted: of a pod that belongs to a
     #: group, the member for which all of them wait. None: no pod was rejected by the nodes.
     rejected: AttemptRecord | None = None
-    #: For a gated pod: the PreEnqueue plugin, and what it says. Without a plugin: what the pod's
-    #: group lacks.
+    #: For a gated pod: the PreEnqueue plugin, and what it says. Without a plugin: what its
+    #: group says.
     gating_plugin: str = ""
     gating_message: str = ""
     #: Other pods of the same group that got a node: "namespace/name" → node.
@@ -492,13 +492,15 @@ class ClusterModel:
         queued, group = self._queued(pod.uid), self._scheduler.pod_groups.of(pod)
         # Of pods that other plugins hold back nothing is written into the condition.
         message = GATED_MESSAGE if pod.spec.scheduling_gates else ""
-        lacks = "" if group is None or group.is_complete else waiting_for(group)
+        held = queued.gating_message
+        if not held and group is not None:
+            held = group.message if group.is_complete else waiting_for(group)
         return Attempt(
             pod,
             "gated",
             message=message,
             gating_plugin=queued.gating_plugin,
-            gating_message=queued.gating_message or lacks,
+            gating_message=held,
         )
 
     def _settle(self, trace: _Trace, port: "_Port") -> None:

@@ -85,7 +85,7 @@ def causes_now(model: ClusterModel, pods_max: int) -> Mapping[str, Cause]:
         cause = None if info.group_key is None else by_group.get(info.group_key)
         if cause is None:
             attempt = model.attempt(info.key)
-            cause = _cause_now(model, attempt)
+            cause = _cause_now(attempt)
             is_of_all = attempt.rejected is not None and not attempt.placed_members
             if info.group_key is not None and is_of_all and not attempt.fits:
                 by_group[info.group_key] = cause
@@ -93,13 +93,10 @@ def causes_now(model: ClusterModel, pods_max: int) -> Mapping[str, Cause]:
     return causes
 
 
-def _cause_now(model: ClusterModel, attempt: Attempt) -> Cause:
-    group = model.scheduler.pod_groups.of(attempt.pod)
+def _cause_now(attempt: Attempt) -> Cause:
     if attempt.fits:
         return FITS
-    if attempt.result == "gated" and not attempt.gating_plugin and group is not None:
-        return Cause("group", (CausePart("", group.message),))
-    if attempt.result == "gated":
+    if attempt.result == "gated" and (attempt.gating_plugin or attempt.pod.group_key is None):
         return Cause("gated", (CausePart(attempt.gating_plugin, attempt.gating_message),))
     if attempt.record is not None and attempt.record.result not in ("scheduled", "unschedulable"):
         return cause_of(attempt.record)
