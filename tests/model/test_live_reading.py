@@ -135,6 +135,8 @@ def test_a_simulation_runs_on_the_complete_objects_of_a_server() -> None:
 def test_a_kind_that_may_not_be_listed_is_named() -> None:
     objects = read(server_of(forbidden=["list persistentvolumes"]))
     assert objects.unreadable == {PERSISTENT_VOLUME: "user cannot list /api/v1/persistentvolumes"}
+    (remark,) = objects.remarks
+    assert remark == "left out: v1 PersistentVolume: user cannot list /api/v1/persistentvolumes"
 
 
 @pytest.mark.parametrize("pages_expire", [False, True])

@@ -20,6 +20,7 @@ from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import refusals
 from bayplan.cli.streams import EXIT_UNREADABLE, fail, put, remark
 from bayplan.model.capture import Capture, capture
+from bayplan.model.picture import left_out
 from bayplan.ports import ApiError
 from bayplan.profile.kinds_in_use import kinds_in_use
 from bayplan.serving.redaction import PRESERVED, redacted
@@ -61,8 +62,8 @@ def capture_command(**options: Any) -> None:
             remark(f"kept: {line}")
         for kind, count in hidden.left_out.items():
             remark(f"left out: {count} of {kind}: only the plugin knows its fields")
-    for kind, reason in captured.unreadable.items():
-        remark(f"left out: {kind}: {reason}")
+    for line in left_out(captured.unreadable):
+        remark(line)
     for kind in captured.absent:
         remark(f"the API server does not have {kind}")
     objects = captured.documents(objects)

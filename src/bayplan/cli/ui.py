@@ -180,8 +180,7 @@ def _live_cluster(flags: dict[str, Any]) -> ClusterSubject:
     with closing(source.model(config, registry, is_whole=True)) as model:
         picture = model.source
     when = f"the cluster was read at {rfc3339(picture.epoch_seconds)}"
-    notes = [f"{when}; start bayplan ui again to see what changed since"]
-    notes += (f"left out: {kind}: {reason}" for kind, reason in picture.unreadable.items())
+    notes = [f"{when}; start bayplan ui again to see what changed since", *picture.remarks]
     name = f"context {context_name}" if context_name else picture.source
     read = partial(objects_of_picture, picture)
     return ClusterSubject(name, read, config, registry, remark=remark, notes=notes)

@@ -73,7 +73,7 @@ def explain_pod(model: ClusterModel, name: str, *, with_fixes: bool = True) -> E
         source=model.source.source,
         moment=model.source.moment,
         node=pod.spec.node_name or "",
-        remarks=(*_remarks(model), *large_request_remarks(model, [pod])),
+        remarks=(*model.source.remarks, *large_request_remarks(model, [pod])),
     )
     if is_terminal(pod):
         return structs.replace(head, result="ended")
@@ -180,14 +180,6 @@ def _stored(model: ClusterModel, pod: Pod) -> str:
     conditions = original.status.conditions or ()
     own = (c for c in conditions if c.type == POD_SCHEDULED and c.status == "False")
     return next((c.message or "" for c in own), "")
-
-
-def _remarks(model: ClusterModel) -> tuple[str, ...]:
-    unreadable = [
-        f"the answer leaves out {kind.rpartition(' ')[2]} objects: {reason}"
-        for kind, reason in model.source.unreadable.items()
-    ]
-    return (*unreadable, *model.source.notes)
 
 
 def _peers(model: ClusterModel, owners: Owners, pod: PodInfo) -> list[str]:

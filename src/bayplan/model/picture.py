@@ -88,6 +88,11 @@ class ClusterPicture:
     def __repr__(self) -> str:
         return f"ClusterPicture({len(self.objects)} objects of {self.source})"
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What the reader of an answer about these objects should know."""
+        return (*left_out(self.unreadable), *self.notes)
+
     def of(self, kind: str) -> list[ApiObject]:
         return self.objects.all(kind)
 
@@ -148,6 +153,11 @@ def _changes(original: ApiObject, present: ApiObject) -> Content:
     for name in ("resourceVersion", "uid"):
         patch.get("metadata", {}).pop(name, None)
     return patch
+
+
+def left_out(unreadable: Mapping[str, str]) -> list[str]:
+    """A remark for each kind that could not be read. ``unreadable``: kind → the server's reason."""
+    return [f"left out: {kind}: {reason}" for kind, reason in unreadable.items()]
 
 
 def plain(read: ApiObject) -> Content:

@@ -204,7 +204,7 @@ def all_pending(
         fitting=before - len(waiting),
         groups=tuple(answers),
         trials=trials,
-        notes=(*_foreign(model, is_chosen), *_unreadable(model), *model.source.notes),
+        notes=(*_foreign(model, is_chosen), *model.source.remarks),
     )
 
 
@@ -229,11 +229,6 @@ def _foreign(model: ClusterModel, is_chosen: Callable[[Pod], bool]) -> Iterator[
         names = ", ".join(f"{counts[name]:,} for {name}" for name in sorted(counts))
         verb = "waits" if counts.total() == 1 else "wait"
         yield f"{pod_count(counts.total())} {verb} for other schedulers: {names}"
-
-
-def _unreadable(model: ClusterModel) -> Iterator[str]:
-    for kind, reason in model.source.unreadable.items():
-        yield f"the answer leaves out {kind.rpartition(' ')[2]} objects: {reason}"
 
 
 class _Cause(NamedTuple):
