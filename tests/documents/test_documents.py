@@ -108,9 +108,10 @@ def test_the_guide_for_plugins_lists_every_action() -> None:
 def test_the_architecture_names_every_module_of_the_engine() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     engine = ROOT / "src" / "bayplan" / "engine"
-    files = [one.name for one in engine.glob("*.py") if one.name != "__init__.py"]
+    modules = [one for one in engine.rglob("*.py") if one.name != "__init__.py"]
+    names = [one.relative_to(engine).as_posix() for one in modules]
     packages = [f"{one.parent.name}/" for one in engine.glob("*/__init__.py")]
-    assert not [name for name in (*files, *packages) if f"`engine/{name}`" not in text]
+    assert not [name for name in (*names, *packages) if f"`engine/{name}`" not in text]
 
 
 def test_modules_that_the_architecture_names_exist() -> None:

@@ -24,7 +24,7 @@ from bayplan.state.node_table import NodeTable
 from bayplan.state.nodes import NodeView
 from bayplan.state.resources import RowEquivalence
 
-#: What decides about further members in a domain: see `RankedDomain.content`.
+#: What decides about further members in a domain: see `CountedContent.content`.
 Content = frozenset[tuple[tuple[int, int], int]]
 
 #: Sets of nodes whose rows are remembered.

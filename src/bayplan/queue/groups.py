@@ -1,8 +1,8 @@
 """Groups in the queue: the members that wait together share one entry.
 
 A pod joins the entry of its group while the group needs the pod to reach its minimum. Otherwise the
-pod has an entry of its own. `Gathering` decides this, and calls `regroup` at each change. A group
-that lacks members is gated.
+pod has an entry of its own. The pod group controller decides this, and calls `regroup` at each
+change. A group that lacks members is gated.
 """
 
 from collections.abc import Callable, Container, Iterable

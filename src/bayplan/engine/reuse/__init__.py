@@ -14,7 +14,7 @@ first way that applies:
    the ranking moves one node (`RankedNodes.follow`).
 2. Few rows changed: these rows are evaluated one by one (`RankedNodes.update`).
 3. More rows changed: the ranking is dropped, the plugins evaluate the unknown rows as arrays
-   through the row caches (`SignatureEntry.filter` and `score`), and the nodes are ranked again.
+   through the row caches (`RowCaches.filter` and `score`), and the nodes are ranked again.
 4. More rows changed, and calling the plugins for all nodes is faster than catching up: the cycle
    runs without the cache, and rankings that are too far behind are dropped
    (`ResultCache.steps_aside`).
