@@ -42,11 +42,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run a test that is a coroutine in an event loop of its own."""
+    """Run a test that is a coroutine in an event loop of its own: that of the fixture
+    ``loop_factory``, if the test uses one."""
     if not inspect.iscoroutinefunction(pyfuncitem.function):
         return None
     names = inspect.signature(pyfuncitem.function).parameters
-    asyncio.run(pyfuncitem.function(**{name: pyfuncitem.funcargs[name] for name in names}))
+    given = {name: pyfuncitem.funcargs[name] for name in names}
+    new_loop: Any = pyfuncitem.funcargs.get("loop_factory")
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(pyfuncitem.function(**given))
     return True
 
 

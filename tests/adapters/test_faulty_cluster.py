@@ -19,6 +19,7 @@ from bayplan.sim.loop import run
 from bayplan.state.pods import PodInfo, pod_info
 from tests.adapters.faulty_cluster import FaultOptions, FaultyCluster
 from tests.kit.manifests import pod
+from tests.kit.scenes import scene_of
 
 POD = "v1 Pod"
 Scene = Callable[[EmbeddedCluster, FaultyCluster], Awaitable[None]]
@@ -43,30 +44,31 @@ def created(inner: EmbeddedCluster, name: str = "web") -> PodInfo:
     return pod_info(result)
 
 
-def test_a_conflict_changes_nothing() -> None:
-    async def scene(inner: EmbeddedCluster, cluster: FaultyCluster) -> None:
-        with pytest.raises(ConflictError):
-            await cluster.bind(created(inner), "n1")
-        assert (await inner.get_pod("default", "web")).spec.node_name is None
-        assert cluster.counts == Counter(conflicts=1)
-
-    run_scene(scene, conflicts=1.0)
+@scene_of(run_scene, 2, conflicts=1.0)
+async def test_a_conflict_changes_nothing(inner: EmbeddedCluster, cluster: FaultyCluster) -> None:
+    with pytest.raises(ConflictError):
+        await cluster.bind(created(inner), "n1")
+    assert (await inner.get_pod("default", "web")).spec.node_name is None
+    assert cluster.counts == Counter(conflicts=1)
 
 
-def test_some_calls_with_an_unknown_outcome_are_carried_out() -> None:
-    async def scene(inner: EmbeddedCluster, cluster: FaultyCluster) -> None:
-        bound = 0
-        for number in range(40):
-            info = created(inner, f"p{number}")
-            with pytest.raises(OutcomeUnknownError):
-                await cluster.bind(info, "n1")
-            bound += (await inner.get_pod("default", info.name)).spec.node_name == "n1"
-        assert 8 < bound < 32
+@scene_of(run_scene, 2, unknown_outcomes=1.0)
+async def test_some_calls_with_an_unknown_outcome_are_carried_out(
+    inner: EmbeddedCluster, cluster: FaultyCluster
+) -> None:
+    bound = 0
+    for number in range(40):
+        info = created(inner, f"p{number}")
+        with pytest.raises(OutcomeUnknownError):
+            await cluster.bind(info, "n1")
+        bound += (await inner.get_pod("default", info.name)).spec.node_name == "n1"
+    assert 8 < bound < 32
 
-    run_scene(scene, unknown_outcomes=1.0)
 
-
-def test_a_dropped_watch_loses_no_event() -> None:
+@scene_of(run_scene, 2, watch_drops=0.3)
+async def test_a_dropped_watch_loses_no_event(
+    inner: EmbeddedCluster, cluster: FaultyCluster
+) -> None:
     async def follow(cluster: FaultyCluster, count: int) -> list[WatchEvent]:
         events: list[WatchEvent] = []
         while len(events) < count:
@@ -80,12 +82,9 @@ def test_a_dropped_watch_loses_no_event() -> None:
                 continue
         return events
 
-    async def scene(inner: EmbeddedCluster, cluster: FaultyCluster) -> None:
-        names = [f"p{number}" for number in range(30)]
-        for name in names:
-            inner.create(pod(name))
-        events = await follow(cluster, len(names))
-        assert [event.object.metadata.name for event in events] == names
-        assert cluster.counts["watch_drops"] > 3
-
-    run_scene(scene, watch_drops=0.3)
+    names = [f"p{number}" for number in range(30)]
+    for name in names:
+        inner.create(pod(name))
+    events = await follow(cluster, len(names))
+    assert [event.object.metadata.name for event in events] == names
+    assert cluster.counts["watch_drops"] > 3

@@ -10,20 +10,26 @@ from typing import Any
 
 
 def scene_of(
-    play: Callable[..., Any], count: int = 1, **options: Any
+    play: Callable[..., Any], count: int = 1, *, place: str = "", **options: Any
 ) -> Callable[[Callable[..., Awaitable[Any]]], Callable[..., None]]:
     """Make a test of a scene, which is a coroutine function. Its first arguments are those that
     ``play`` gives, ``count`` of them; all others are fixtures and parameters of the test.
-    ``options``: those of ``play``."""
+    ``place``: the name of a fixture that ``play`` takes before the scene. ``options``: those of
+    ``play``."""
 
     def test_of(scene: Callable[..., Awaitable[Any]]) -> Callable[..., None]:
+        parameters = inspect.signature(scene).parameters
+        own = list(parameters)[count:]
+
         @wraps(scene)
         def test(**fixtures: Any) -> None:
-            play(lambda *given: scene(*given, **fixtures), **options)
+            chosen = {name: fixtures[name] for name in own}
+            places = [fixtures[place]] if place else []
+            play(*places, lambda *given: scene(*given, **chosen), **options)
 
-        signature = inspect.signature(scene)
-        fixtures = [*signature.parameters.values()][count:]
-        test.__signature__ = signature.replace(parameters=fixtures)  # type: ignore[attr-defined]
+        names = dict.fromkeys([place, *own] if place else own)
+        kind = inspect.Parameter.KEYWORD_ONLY
+        test.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in names])  # type: ignore[attr-defined]
         return test
 
     return test_of

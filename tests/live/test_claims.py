@@ -14,10 +14,9 @@ from bayplan.adapters.live.client import MERGE_PATCH
 from bayplan.api.objects import HOSTNAME_LABEL
 from bayplan.api.storage_objects import BIND_COMPLETED, SELECTED_NODE
 from tests.live.account import Account
-from tests.live.control_plane import ControlPlane
 from tests.live.kubelet import ready_node
 from tests.live.mirror import Object
-from tests.live.world import World, play
+from tests.live.world import World, scenario
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -83,30 +82,28 @@ def _chosen(claim: Object) -> str:
     return claim["metadata"].get("annotations", {}).get(SELECTED_NODE, "")
 
 
-def test_a_wait_for_first_consumer_claim_gets_its_volume_on_the_node_of_its_pod(
-    control_plane: ControlPlane, tmp_path: Path
+@scenario()
+async def test_a_wait_for_first_consumer_claim_gets_its_volume_on_the_node_of_its_pod(
+    world: World, tmp_path: Path
 ) -> None:
-    async def scene(world: World) -> None:
-        account = Account(world, tmp_path)
-        await account.begin()
-        await world.add_nodes(ready_node("n1"), ready_node("n2"))
-        spec = {
-            "storageClassName": await add_class(world),
-            "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": "1Gi"}},
-        }
-        path = world.path("persistentvolumeclaims")
-        await world.client.request("POST", path, {"metadata": {"name": "data"}, "spec": spec})
-        async with account.scheduler() as one:
-            volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
-            await world.add_pods(account.pod("p", volumes=volumes))
-            chosen = await provision(world, "data")
-            await world.until_bound("p")
-            assert world.bound() == {"p": chosen}
-            assert "Rights are missing" not in one.output
-            assert "forbidden" not in one.output
-
-    play(control_plane, scene)
+    account = Account(world, tmp_path)
+    await account.begin()
+    await world.add_nodes(ready_node("n1"), ready_node("n2"))
+    spec = {
+        "storageClassName": await add_class(world),
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+    }
+    path = world.path("persistentvolumeclaims")
+    await world.client.request("POST", path, {"metadata": {"name": "data"}, "spec": spec})
+    async with account.scheduler() as one:
+        volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
+        await world.add_pods(account.pod("p", volumes=volumes))
+        chosen = await provision(world, "data")
+        await world.until_bound("p")
+        assert world.bound() == {"p": chosen}
+        assert "Rights are missing" not in one.output
+        assert "forbidden" not in one.output
 
 
 # ---- devices -------------------------------------------------------------------------------
@@ -141,41 +138,37 @@ async def add_claim(world: World, driver: str) -> str:
 CLAIMS = [{"name": "g", "resourceClaimName": "gpu"}]
 
 
-def test_a_claim_is_allocated_and_reserved_for_all_pods_that_share_it(
-    control_plane: ControlPlane, tmp_path: Path
+@scenario()
+async def test_a_claim_is_allocated_and_reserved_for_all_pods_that_share_it(
+    world: World, tmp_path: Path
 ) -> None:
-    async def scene(world: World) -> None:
-        account = Account(world, tmp_path)
-        await account.begin()
-        await world.add_nodes(ready_node("n1"), ready_node("n2"))
-        path = await add_claim(world, await add_devices(world))
-        async with account.scheduler() as one:
-            await world.add_pods(
-                account.pod("a", resourceClaims=CLAIMS), account.pod("b", resourceClaims=CLAIMS)
-            )
-            await world.until_bound("a", "b")
-            assert world.bound() == {"a": "n2", "b": "n2"}
-            claim = await world.client.get(path)
-            (device,) = claim["status"]["allocation"]["devices"]["results"]
-            assert (device["pool"], device["device"]) == ("n2", "gpu")
-            assert {user["name"] for user in claim["status"]["reservedFor"]} == {"a", "b"}
-            assert "Rights are missing" not in one.output
-            assert "forbidden" not in one.output
-
-    play(control_plane, scene)
+    account = Account(world, tmp_path)
+    await account.begin()
+    await world.add_nodes(ready_node("n1"), ready_node("n2"))
+    path = await add_claim(world, await add_devices(world))
+    async with account.scheduler() as one:
+        await world.add_pods(
+            account.pod("a", resourceClaims=CLAIMS), account.pod("b", resourceClaims=CLAIMS)
+        )
+        await world.until_bound("a", "b")
+        assert world.bound() == {"a": "n2", "b": "n2"}
+        claim = await world.client.get(path)
+        (device,) = claim["status"]["allocation"]["devices"]["results"]
+        assert (device["pool"], device["device"]) == ("n2", "gpu")
+        assert {user["name"] for user in claim["status"]["reservedFor"]} == {"a", "b"}
+        assert "Rights are missing" not in one.output
+        assert "forbidden" not in one.output
 
 
-def test_missing_rights_for_claims_are_logged_at_the_start(
-    control_plane: ControlPlane, tmp_path: Path
+@scenario()
+async def test_missing_rights_for_claims_are_logged_at_the_start(
+    world: World, tmp_path: Path
 ) -> None:
-    async def scene(world: World) -> None:
-        account = Account(world, tmp_path)
-        await account.begin(forbidden="resourceclaims/status")
-        await world.add_nodes(ready_node("n1"))
-        async with account.scheduler() as one:
-            await world.add_pods(account.pod("p"))
-            await world.until_bound("p")
-            missing_right = 'patch resource \\"resourceclaims/status\\" in API group'
-            await asyncio.to_thread(one.wait_until_printed, missing_right)
-
-    play(control_plane, scene)
+    account = Account(world, tmp_path)
+    await account.begin(forbidden="resourceclaims/status")
+    await world.add_nodes(ready_node("n1"))
+    async with account.scheduler() as one:
+        await world.add_pods(account.pod("p"))
+        await world.until_bound("p")
+        missing_right = 'patch resource \\"resourceclaims/status\\" in API group'
+        await asyncio.to_thread(one.wait_until_printed, missing_right)

@@ -1,6 +1,5 @@
 """The user that a real API server sees, for each form of credentials."""
 
-import asyncio
 import base64
 import json
 import sys
@@ -13,7 +12,7 @@ import pytest
 
 from bayplan.adapters.live.client import ApiClient, open_client
 from tests.live.control_plane import LOOPBACK, ControlPlane, token
-from tests.live.world import UNLIMITED, World, play
+from tests.live.world import UNLIMITED, World, scenario
 
 EXEC_VERSION = "client.authentication.k8s.io/v1"
 
@@ -79,38 +78,32 @@ def with_certificate_plugin(control_plane: ControlPlane, folder: Path) -> dict[s
         with_certificate_plugin,
     ],
 )
-def test_a_kubeconfig_determines_the_user(
+async def test_a_kubeconfig_determines_the_user(
     control_plane: ControlPlane,
     tmp_path: Path,
     user: Callable[[ControlPlane, Path], dict[str, Any]],
 ) -> None:
-    async def main() -> str:
-        name = user.__name__.replace("_", "-")
-        kubeconfig = control_plane.kubeconfig_with(name, user(control_plane, tmp_path))
-        async with open_client(kubeconfig, UNLIMITED) as client:
-            return await user_name(client)
-
-    assert asyncio.run(main()) == "scheduler"
+    name = user.__name__.replace("_", "-")
+    kubeconfig = control_plane.kubeconfig_with(name, user(control_plane, tmp_path))
+    async with open_client(kubeconfig, UNLIMITED) as client:
+        assert await user_name(client) == "scheduler"
 
 
-def test_a_pod_uses_its_service_account_and_its_token_is_read_again(
-    control_plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@scenario()
+async def test_a_pod_uses_its_service_account_and_its_token_is_read_again(
+    world: World, control_plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bayplan.adapters.live.credentials.SERVICE_ACCOUNT", tmp_path)
     (tmp_path / "ca.crt").write_bytes(control_plane.authority.read_bytes())
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", LOOPBACK)
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(control_plane.port))
-
-    async def scene(world: World) -> None:
-        account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "bayplan"}}
-        path = world.path("serviceaccounts")
-        await world.client.request("POST", path, account)
-        calls = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-        body = await world.client.request("POST", f"{path}/bayplan/token", calls)
-        (tmp_path / "token").write_text("expired")
-        async with open_client(None, UNLIMITED) as client:
-            (tmp_path / "token").write_text(msgspec.json.decode(body)["status"]["token"])
-            who = f"system:serviceaccount:{world.namespace}:bayplan"
-            assert await user_name(client) == who
-
-    play(control_plane, scene)
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "bayplan"}}
+    path = world.path("serviceaccounts")
+    await world.client.request("POST", path, account)
+    calls = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    body = await world.client.request("POST", f"{path}/bayplan/token", calls)
+    (tmp_path / "token").write_text("expired")
+    async with open_client(None, UNLIMITED) as client:
+        (tmp_path / "token").write_text(msgspec.json.decode(body)["status"]["token"])
+        who = f"system:serviceaccount:{world.namespace}:bayplan"
+        assert await user_name(client) == who

@@ -32,7 +32,7 @@ from tests.live.control_plane import ControlPlane
 from tests.live.gangs import Gangs
 from tests.live.kubelet import ready_node
 from tests.live.mirror import Object
-from tests.live.world import World, play, small_pod
+from tests.live.world import World, scenario, small_pod
 from tests.scenarios.world import PROFILE
 from tests.scenarios.world import World as SimulatedWorld
 from tests.scenarios.world import play as simulate
@@ -319,23 +319,21 @@ def claim_controllers(claim_plane: ControlPlane) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("claim_controllers")
-def test_claims_of_groups_and_pods_are_those_of_a_simulation(
-    claim_plane: ControlPlane, tmp_path: Path
+@scenario("claim_plane")
+async def test_claims_of_groups_and_pods_are_those_of_a_simulation(
+    world: World, tmp_path: Path
 ) -> None:
-    expected = simulated_views()
+    expected = await asyncio.to_thread(simulated_views)
 
-    async def scene(world: World) -> None:
-        gangs, cluster = Gangs(world, UPSTREAM_GROUPS, tmp_path, GATES), _Cluster(world)
-        await gangs.begin()
-        await world.add_nodes(*map(ready_node, NODES))
-        async with gangs.scheduler() as one:
-            for about, steps in STEPS.items():
-                for step in steps:
-                    await cluster.perform(step, gangs.name)
-                await cluster.until_view(expected[about], about)
-            assert "Rights are missing" not in one.output
-            assert "forbidden" not in one.output
-
-    play(claim_plane, scene)
+    gangs, cluster = Gangs(world, UPSTREAM_GROUPS, tmp_path, GATES), _Cluster(world)
+    await gangs.begin()
+    await world.add_nodes(*map(ready_node, NODES))
+    async with gangs.scheduler() as one:
+        for about, steps in STEPS.items():
+            for step in steps:
+                await cluster.perform(step, gangs.name)
+            await cluster.until_view(expected[about], about)
+        assert "Rights are missing" not in one.output
+        assert "forbidden" not in one.output
     last = expected["what is left goes"]
     assert (list(last["claims"]), last["pods"], last["groups"]) == (["external"], {}, {})

@@ -13,8 +13,7 @@ from bayplan.rng import stream
 from bayplan.serving.election.candidate import Candidate
 from bayplan.serving.election.election import Election, ElectionSettings
 from bayplan.serving.election.lease import ApiLeaseLock
-from tests.live.control_plane import ControlPlane
-from tests.live.world import World, play
+from tests.live.world import World, scenario
 from tests.serving.leases import RecordedElection
 
 pytestmark = pytest.mark.timeout(400)
@@ -77,47 +76,43 @@ async def _delete(world: World, lease: str) -> None:
             return
 
 
-def test_deletions_of_the_lease_never_lead_to_two_leaders(control_plane: ControlPlane) -> None:
-    async def scene(world: World) -> None:
-        one, other = (_Replica(world, "deleted-often", name) for name in ("one", "other"))
-        both = 0
+@scenario()
+async def test_deletions_of_the_lease_never_lead_to_two_leaders(world: World) -> None:
+    one, other = (_Replica(world, "deleted-often", name) for name in ("one", "other"))
+    both = 0
 
-        async def count() -> None:
-            nonlocal both
-            while True:
-                both += one.leads and other.leads
-                await asyncio.sleep(0.002)
+    async def count() -> None:
+        nonlocal both
+        while True:
+            both += one.leads and other.leads
+            await asyncio.sleep(0.002)
 
-        counting = asyncio.get_running_loop().create_task(count())
-        async with one.running():
-            await _until(lambda: one.leads)
-            async with other.running():
-                await _until(lambda: other.holder == "one")
-                for _ in range(12):
-                    await _delete(world, "deleted-often")
-                await _until(lambda: one.leads or other.leads)
-        counting.cancel()
-        assert both == 0
-
-    play(control_plane, scene)
+    counting = asyncio.get_running_loop().create_task(count())
+    async with one.running():
+        await _until(lambda: one.leads)
+        async with other.running():
+            await _until(lambda: other.holder == "one")
+            for _ in range(12):
+                await _delete(world, "deleted-often")
+            await _until(lambda: one.leads or other.leads)
+    counting.cancel()
+    assert both == 0
 
 
-def test_the_leader_stops_for_a_replica_that_takes_a_deleted_lease_at_once(
-    control_plane: ControlPlane,
+@scenario()
+async def test_the_leader_stops_for_a_replica_that_takes_a_deleted_lease_at_once(
+    world: World,
 ) -> None:
-    async def scene(world: World) -> None:
-        one = _Replica(world, "taken", "one")
-        lock = ApiLeaseLock(world.client, _NAMESPACE, "taken")
-        async with one.running():
-            await _until(lambda: one.leads)
-            taken = {**await lock.get()}
-            taken["metadata"] = {"name": "taken", "namespace": _NAMESPACE}
-            taken["spec"] = {**taken["spec"], "holderIdentity": "another program"}
-            await _delete(world, "taken")
-            # The leader or the other program creates the Lease: one of them is refused.
-            with contextlib.suppress(ApiError):
-                await lock.create(taken)
-            holder = (await lock.get())["spec"]["holderIdentity"]
-            await _until(lambda: one.leads == (holder == "one"))
-
-    play(control_plane, scene)
+    one = _Replica(world, "taken", "one")
+    lock = ApiLeaseLock(world.client, _NAMESPACE, "taken")
+    async with one.running():
+        await _until(lambda: one.leads)
+        taken = {**await lock.get()}
+        taken["metadata"] = {"name": "taken", "namespace": _NAMESPACE}
+        taken["spec"] = {**taken["spec"], "holderIdentity": "another program"}
+        await _delete(world, "taken")
+        # The leader or the other program creates the Lease: one of them is refused.
+        with contextlib.suppress(ApiError):
+            await lock.create(taken)
+        holder = (await lock.get())["spec"]["holderIdentity"]
+        await _until(lambda: one.leads == (holder == "one"))

@@ -13,12 +13,11 @@ import pytest
 
 from bayplan.adapters.live.client import MERGE_PATCH
 from tests.live.conftest import UPSTREAM_GROUPS
-from tests.live.control_plane import ControlPlane
 from tests.live.gangs import X_K8S, Gangs
 from tests.live.kubelet import ready_node
 from tests.live.mirror import Object
 from tests.live.priorities import add_running, priority
-from tests.live.world import World, play, small_pod
+from tests.live.world import World, scenario, small_pod
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -99,91 +98,84 @@ def history(world: World) -> Iterator[History]:
     world.mirror.on_pod.remove(log.note)
 
 
+@scenario()
 @pytest.mark.parametrize(
     ("allowed_count", "chosen", "victims"), [(2, "n2", "d e f"), (3, "n1", "a b c")]
 )
-def test_a_budget_protects_pods_according_to_its_status(
-    control_plane: ControlPlane, allowed_count: int, chosen: str, victims: str
+async def test_a_budget_protects_pods_according_to_its_status(
+    world: World, allowed_count: int, chosen: str, victims: str
 ) -> None:
     """The pods on n1 have lower priority."""
     names = victims.split()
-
-    async def scene(world: World) -> None:
-        await world.add_nodes(ready_node("n1", cpu=3), ready_node("n2", cpu=3))
-        await add_running(world, "n1", "a b c", 0)
-        await add_running(world, "n2", "d e f", 100)
-        await add_budget(world, "n1", allowed_count)
-        high = await priority(world, 1000)
-        await world.until_running(6)
-        with history(world) as log:
-            async with world.scheduler():
-                await world.add_pods(small_pod("p", cpu=3, spec=high))
-                await world.until_bound("p")
-                for name in names:
-                    event = await world.until_event(name, "Preempted")
-                    assert event["note"].startswith("Preempted by pod ")
-        assert world.bound()["p"] == chosen
-        assert set(world.bound()) == {*"abcdef", "p"} - {*names}
-        for name in names:
-            # The condition DisruptionTarget is written before the pod is deleted.
-            assert log.of(name) == ["bound", "target", "leaving"]
-        # The victim of lowest priority gets the condition after the deletion of all other victims.
-        *earlier, last = names
-        last_target = log.place(last, "target")
-        assert all(log.place(name, "leaving") < last_target for name in earlier)
-        # p is nominated first, and bound when the victims are gone.
-        assert log.of("p") == [f"nominated to {chosen}", "bound"]
-        assert not log.beside["p"] & {*names}
-
-    play(control_plane, scene)
+    await world.add_nodes(ready_node("n1", cpu=3), ready_node("n2", cpu=3))
+    await add_running(world, "n1", "a b c", 0)
+    await add_running(world, "n2", "d e f", 100)
+    await add_budget(world, "n1", allowed_count)
+    high = await priority(world, 1000)
+    await world.until_running(6)
+    with history(world) as log:
+        async with world.scheduler():
+            await world.add_pods(small_pod("p", cpu=3, spec=high))
+            await world.until_bound("p")
+            for name in names:
+                event = await world.until_event(name, "Preempted")
+                assert event["note"].startswith("Preempted by pod ")
+    assert world.bound()["p"] == chosen
+    assert set(world.bound()) == {*"abcdef", "p"} - {*names}
+    for name in names:
+        # The condition DisruptionTarget is written before the pod is deleted.
+        assert log.of(name) == ["bound", "target", "leaving"]
+    # The victim of lowest priority gets the condition after the deletion of all other victims.
+    *earlier, last = names
+    last_target = log.place(last, "target")
+    assert all(log.place(name, "leaving") < last_target for name in earlier)
+    # p is nominated first, and bound when the victims are gone.
+    assert log.of("p") == [f"nominated to {chosen}", "bound"]
+    assert not log.beside["p"] & {*names}
 
 
-def test_a_pod_with_preemption_policy_never_evicts_nothing(control_plane: ControlPlane) -> None:
-    async def scene(world: World) -> None:
-        await world.add_nodes(ready_node("n1", cpu=3))
-        await add_running(world, "n1", "a b c", 0)
-        never = await priority(world, 1000, "Never")
-        await world.until_running(3)
-        with history(world) as log:
-            async with world.scheduler() as running:
-                await world.add_pods(small_pod("p", cpu=3, spec=never))
-                await world.until(
-                    lambda: world.condition("p").get("message", "").endswith(NEVER), NEVER
-                )
-                # After the deletions the pod fits, and is bound in a later attempt.
-                for name in "abc":
-                    await world.delete_pod(name)
-                await world.until_bound("p")
-                assert await running.differences() == []
-        assert log.who("target") == []
-        assert log.of("p") == ["bound"]
-
-    play(control_plane, scene)
+@scenario()
+async def test_a_pod_with_preemption_policy_never_evicts_nothing(world: World) -> None:
+    await world.add_nodes(ready_node("n1", cpu=3))
+    await add_running(world, "n1", "a b c", 0)
+    never = await priority(world, 1000, "Never")
+    await world.until_running(3)
+    with history(world) as log:
+        async with world.scheduler() as running:
+            await world.add_pods(small_pod("p", cpu=3, spec=never))
+            await world.until(
+                lambda: world.condition("p").get("message", "").endswith(NEVER), NEVER
+            )
+            # After the deletions the pod fits, and is bound in a later attempt.
+            for name in "abc":
+                await world.delete_pod(name)
+            await world.until_bound("p")
+            assert await running.differences() == []
+    assert log.who("target") == []
+    assert log.of("p") == ["bound"]
 
 
+@scenario("group_plane")
 @pytest.mark.parametrize("version", [X_K8S, UPSTREAM_GROUPS])
-def test_a_group_preempts_for_all_its_members_or_for_none(
-    group_plane: ControlPlane, tmp_path: Path, version: str
+async def test_a_group_preempts_for_all_its_members_or_for_none(
+    world: World, tmp_path: Path, version: str
 ) -> None:
-    async def scene(world: World) -> None:
-        gangs = Gangs(world, version, tmp_path)
-        await gangs.begin()
-        await world.add_nodes(ready_node("n1", cpu=3), ready_node("n2", cpu=3))
-        await add_running(world, "n1", "a b c", 0)
-        await add_running(world, "n2", "d e f", 2000)
-        high: dict[str, Any] = await priority(world, 1000)
-        await world.until_running(6)
-        with history(world) as log:
-            async with gangs.scheduler():
-                await gangs.add_group("g", 2, high["priorityClassName"])
-                await gangs.add_members("g", "p", "q", cpu=3, **high)
-                await world.until_unschedulable("p", "q")
-                # An eviction would make room for only one member, so that no pod is evicted.
-                assert log.who("target") == []
-                await world.add_nodes(ready_node("n3", cpu=3))
-                await world.until_bound("p", "q")
-        assert sorted(log.who("leaving")) == ["a", "b", "c"]
-        assert {world.bound()[name] for name in "pq"} == {"n1", "n3"}
-        assert set(world.bound()) == {*"defpq"}
-
-    play(group_plane, scene)
+    gangs = Gangs(world, version, tmp_path)
+    await gangs.begin()
+    await world.add_nodes(ready_node("n1", cpu=3), ready_node("n2", cpu=3))
+    await add_running(world, "n1", "a b c", 0)
+    await add_running(world, "n2", "d e f", 2000)
+    high: dict[str, Any] = await priority(world, 1000)
+    await world.until_running(6)
+    with history(world) as log:
+        async with gangs.scheduler():
+            await gangs.add_group("g", 2, high["priorityClassName"])
+            await gangs.add_members("g", "p", "q", cpu=3, **high)
+            await world.until_unschedulable("p", "q")
+            # An eviction would make room for only one member, so that no pod is evicted.
+            assert log.who("target") == []
+            await world.add_nodes(ready_node("n3", cpu=3))
+            await world.until_bound("p", "q")
+    assert sorted(log.who("leaving")) == ["a", "b", "c"]
+    assert {world.bound()[name] for name in "pq"} == {"n1", "n3"}
+    assert set(world.bound()) == {*"defpq"}

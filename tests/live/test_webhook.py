@@ -8,7 +8,7 @@ import asyncio
 import os
 import signal
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -52,9 +52,6 @@ class Stage(NamedTuple):
     mirror: Mirror
 
 
-Scene = Callable[[Stage], Awaitable[None]]
-
-
 @asynccontextmanager
 async def _stage(plane: ControlPlane, folder: Path, *arguments: str) -> AsyncGenerator[Stage]:
     webhook = Webhook(plane, folder, *arguments)
@@ -74,14 +71,6 @@ async def _stage(plane: ControlPlane, folder: Path, *arguments: str) -> AsyncGen
         finally:
             following.cancel()
             await asyncio.gather(following, return_exceptions=True)
-
-
-def play(plane: ControlPlane, folder: Path, scene: Scene, *arguments: str) -> None:
-    async def work() -> None:
-        async with _stage(plane, folder, *arguments) as stage:
-            await scene(stage)
-
-    asyncio.run(work())
 
 
 def pod_spec(cpu: int) -> dict[str, Any]:
@@ -107,10 +96,10 @@ def workload(kind: str, cpu: int, **spec: Any) -> Object:
 # ---- texts --------------------------------------------------------------------------------------
 
 
-def test_a_pod_and_each_workload_that_no_node_can_hold_are_warned_of(
+async def test_a_pod_and_each_workload_that_no_node_can_hold_are_warned_of(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
-    async def scene(stage: Stage) -> None:
+    async with _stage(control_plane, tmp_path, "--budget", "5s") as stage:
         create = stage.creator.create
         cluster = Cluster(stage.client)
         await cluster.create(ready_node("small", cpu=2))
@@ -147,8 +136,6 @@ def test_a_pod_and_each_workload_that_no_node_can_hold_are_warned_of(
         assert samples["bayplan_webhook_read_failures_total"] == 0
         assert 'bayplan_webhook_reviews_total{result="failed"}' not in samples
 
-    play(control_plane, tmp_path, scene, "--budget", "5s")
-
 
 async def _until_known(stage: Stage, *, nodes: int) -> None:
     """Wait until the webhook knows the nodes."""
@@ -164,42 +151,37 @@ async def _until_known(stage: Stage, *, nodes: int) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
-def test_no_creation_is_refused_when_the_webhook_is_killed_or_hangs(
+async def test_no_creation_is_refused_when_the_webhook_is_killed_or_hangs(
     control_plane: ControlPlane, tmp_path: Path, number: signal.Signals
 ) -> None:
-    async def scene(stage: Stage) -> None:
+    async with _stage(control_plane, tmp_path) as stage:
         await Cluster(stage.client).create(ready_node("n", cpu=2))
         # Until now it was called: the stage waits for a warning.
         stage.process.send(number)
         for count in range(5):
             assert await stage.creator.create(pod(f"after-{count}", cpu=4)) == []
 
-    play(control_plane, tmp_path, scene)
 
-
-def test_an_answer_that_would_be_late_has_no_warning_and_is_counted(
+async def test_an_answer_that_would_be_late_has_no_warning_and_is_counted(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
-    async def work() -> None:
-        webhook = Webhook(control_plane, tmp_path, "--budget", "1us")
-        async with (
-            open_client(control_plane.kubeconfig("admin")) as client,
-            creator(control_plane, client) as creating,
-        ):
-            await grant(client)
-            process = webhook.start()
-            with replicas(process):
-                process.wait_until_printed("The cluster was read")
-                await Cluster(client).create(webhook.registration())
-                try:
-                    async with asyncio.timeout(60.0):
-                        late = 'bayplan_webhook_reviews_total{result="late"}'
-                        while not (await metrics(webhook)).get(late):
-                            assert await creating.create(pod("p", cpu=4), dry_run=True) == []
-                finally:
-                    await client.request("DELETE", REGISTRATION)
-
-    asyncio.run(work())
+    webhook = Webhook(control_plane, tmp_path, "--budget", "1us")
+    async with (
+        open_client(control_plane.kubeconfig("admin")) as client,
+        creator(control_plane, client) as creating,
+    ):
+        await grant(client)
+        process = webhook.start()
+        with replicas(process):
+            process.wait_until_printed("The cluster was read")
+            await Cluster(client).create(webhook.registration())
+            try:
+                async with asyncio.timeout(60.0):
+                    late = 'bayplan_webhook_reviews_total{result="late"}'
+                    while not (await metrics(webhook)).get(late):
+                        assert await creating.create(pod("p", cpu=4), dry_run=True) == []
+            finally:
+                await client.request("DELETE", REGISTRATION)
 
 
 # ---- beside kube-scheduler ----------------------------------------------------------------------
@@ -214,37 +196,35 @@ def _fitting(random: Stream, name: str) -> Object:
     return made
 
 
-def test_a_pod_is_warned_of_if_and_only_if_kube_scheduler_has_no_node_for_it(
+async def test_a_pod_is_warned_of_if_and_only_if_kube_scheduler_has_no_node_for_it(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     counts: Counter[str] = Counter()
     wrong: list[str] = []
 
-    async def scene(stage: Stage) -> None:
-        cluster, random = Cluster(stage.client), stream(5, "webhook")
-        for content in base_objects():
-            await cluster.create(content)
-        await _until_known(stage, nodes=6)
-        placed: list[Object] = []
-        for number in range(CREATIONS):
-            name = f"p{number}"
-            objects = [_fitting(random, name)] if random.random() < 0.5 else drawn(random, name)
-            *needed, made = objects
-            for content in needed:
-                await cluster.create(content)
-            warnings = await stage.creator.create(made)
-            decision = await _decision(stage, made)
-            counts[f"{decision}, {'warned' if warnings else 'not warned'}"] += 1
-            if bool(warnings) != (decision == "unschedulable"):
-                wrong.append(f"{name}: {decision}, but {warnings}: {made['spec']}")
-            placed.append(made)
-            if decision != "bound" or len(placed) > PLACED_MAX:
-                await cluster.delete(
-                    await cluster.path(placed.pop(0 if decision == "bound" else -1))
-                )
-
     with kube_scheduler(control_plane, tmp_path):
-        play(control_plane, tmp_path, scene, "--budget", "5s")
+        async with _stage(control_plane, tmp_path, "--budget", "5s") as stage:
+            cluster, random = Cluster(stage.client), stream(5, "webhook")
+            for content in base_objects():
+                await cluster.create(content)
+            await _until_known(stage, nodes=6)
+            placed: list[Object] = []
+            for number in range(CREATIONS):
+                name = f"p{number}"
+                objects = [_fitting(random, name)] if random.random() < 0.5 else drawn(random, name)
+                *needed, made = objects
+                for content in needed:
+                    await cluster.create(content)
+                warnings = await stage.creator.create(made)
+                decision = await _decision(stage, made)
+                counts[f"{decision}, {'warned' if warnings else 'not warned'}"] += 1
+                if bool(warnings) != (decision == "unschedulable"):
+                    wrong.append(f"{name}: {decision}, but {warnings}: {made['spec']}")
+                placed.append(made)
+                if decision != "bound" or len(placed) > PLACED_MAX:
+                    await cluster.delete(
+                        await cluster.path(placed.pop(0 if decision == "bound" else -1))
+                    )
     print(dict(counts), *wrong, sep="\n")
     assert not wrong
     assert min(counts["bound, not warned"], counts["unschedulable, warned"]) > CREATIONS // 5

@@ -21,7 +21,7 @@ from bayplan.rng import stream
 from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.input.workload import has_ended
 from bayplan.sim.simulation import Simulation
-from tests.live.control_plane import ControlPlane
+from tests.kit.scenes import scene_of
 from tests.live.kubelet import ready_node
 from tests.live.mirror import Object
 from tests.live.world import World, play
@@ -178,44 +178,42 @@ def is_settled(world: World, expected: int) -> bool:
     return len(running) == len(pods) == expected
 
 
-def test_a_drain_has_the_same_new_pods_as_with_kube_controller_manager(
-    control_plane: ControlPlane, controller_manager: None, tmp_path: Path
+@scene_of(play, place="control_plane")
+async def test_a_drain_has_the_same_new_pods_as_with_kube_controller_manager(
+    world: World, controller_manager: None, tmp_path: Path
 ) -> None:
-    async def scene(world: World) -> None:
-        clusters = [Drawn(number) for number in range(CLUSTERS)]
-        await world.add_nodes(*[each for one in clusters for each in one.nodes])
-        async with world.scheduler():
-            for one in (each for cluster in clusters for each in cluster.controllers):
-                plural = next(name for name, kind in KINDS.items() if kind[1] == one["kind"])
-                await world.client.request("POST", plural_path(world, plural), one)
-            expected = sum(one.pod_count for one in clusters)
-            await settled(world, expected)
-            before = await snapshot(world)
-            old = {one["metadata"]["uid"] for one in before}
-            await world.add_nodes(*[one.new_node for one in clusters])
-            await asyncio.gather(*[drain(world, one) for one in clusters])
-            await settled(world, expected + CLUSTERS)
-            after = await snapshot(world)
-            await clean_up(world)
-        pods = await asyncio.to_thread(simulated, before, clusters, tmp_path)
-        compared = 0
-        for cluster in clusters:
-            real, ours = (
-                Counter(
-                    facts(one)
-                    for one in source
-                    if one["kind"] == "Pod"
-                    and one["metadata"]["uid"] not in old
-                    and not has_ended(one)
-                    and cluster.owns(one)
-                )
-                for source in (after, pods)
+    clusters = [Drawn(number) for number in range(CLUSTERS)]
+    await world.add_nodes(*[each for one in clusters for each in one.nodes])
+    async with world.scheduler():
+        for one in (each for cluster in clusters for each in cluster.controllers):
+            plural = next(name for name, kind in KINDS.items() if kind[1] == one["kind"])
+            await world.client.request("POST", plural_path(world, plural), one)
+        expected = sum(one.pod_count for one in clusters)
+        await settled(world, expected)
+        before = await snapshot(world)
+        old = {one["metadata"]["uid"] for one in before}
+        await world.add_nodes(*[one.new_node for one in clusters])
+        await asyncio.gather(*[drain(world, one) for one in clusters])
+        await settled(world, expected + CLUSTERS)
+        after = await snapshot(world)
+        await clean_up(world)
+    pods = await asyncio.to_thread(simulated, before, clusters, tmp_path)
+    compared = 0
+    for cluster in clusters:
+        real, ours = (
+            Counter(
+                facts(one)
+                for one in source
+                if one["kind"] == "Pod"
+                and one["metadata"]["uid"] not in old
+                and not has_ended(one)
+                and cluster.owns(one)
             )
-            assert ours == real, cluster.name
-            compared += real.total()
-        assert compared > 2 * CLUSTERS
-
-    play(control_plane, scene)
+            for source in (after, pods)
+        )
+        assert ours == real, cluster.name
+        compared += real.total()
+    assert compared > 2 * CLUSTERS
 
 
 async def clean_up(world: World) -> None:

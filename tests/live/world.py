@@ -30,6 +30,7 @@ from bayplan.plugins.registry import Registry
 from bayplan.ports import ApiError
 from bayplan.runner import Runner, check_cache
 from tests.kit.manifests import Amount, pod
+from tests.kit.scenes import scene_of
 from tests.live.control_plane import ControlPlane
 from tests.live.invariants import broken
 from tests.live.kubelet import Kubelet
@@ -56,6 +57,14 @@ def play(control_plane: ControlPlane, scene: Scene) -> None:
             assert not result, result
 
     asyncio.run(main())
+
+
+def scenario(
+    plane: str = "control_plane",
+) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
+    """Make a test of a scene. Its first argument is a new world of the control plane that the
+    fixture ``plane`` gives."""
+    return scene_of(play, place=plane)
 
 
 def small_pod(

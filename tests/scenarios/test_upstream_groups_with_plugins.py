@@ -420,8 +420,9 @@ def test_a_group_preempts_on_the_node_that_its_members_prefer(
     played(scene, preset(node1=100), CompositePodGroup=is_tree, PodGroupPreemptionPolicy=is_tree)
 
 
+@scene_of(played)
 @pytest.mark.parametrize("has_other", [False, True])
-def test_a_group_preempts_for_its_spreading(has_other: bool) -> None:
+async def test_a_group_preempts_for_its_spreading(world: World, has_other: bool) -> None:
     """The pod of the other node stays, although it is less important."""
     spread = {
         "maxSkew": 2,
@@ -431,26 +432,22 @@ def test_a_group_preempts_for_its_spreading(has_other: bool) -> None:
         "minDomains": 10,
     }
     labels = {"app": "foo"}
-
-    async def scene(world: World) -> None:
-        for node in ("node1", "node2"):
-            own = {"kubernetes.io/hostname": node}
-            create(world, {"node": node, "cpu": "16", "labels": own})
-        create(world, {"pod": "old", "cpu": "1", "priority": 10, "node": "node1", "labels": labels})
-        if has_other:
-            other = {"pod": "other", "cpu": "1", "priority": 5, "node": "node2", "labels": labels}
-            create(world, other)
-        group(world, 2, priority=100)
-        for name in ("high1", "high2"):
-            spec = {"schedulingGroup": {"podGroupName": "g"}}
-            options = {"spread": [spread], "node_selector": {"kubernetes.io/hostname": "node1"}}
-            world.add_pod(name, cpu="1", priority=100, labels=labels, spec=spec, **options)
-        await world.until(world.now + 60)
-        assert nodes_of(world, "high1", "high2") == ["node1", "node1"]
-        assert is_gone(world, "old")
-        assert not has_other or not is_gone(world, "other")
-
-    played(scene)
+    for node in ("node1", "node2"):
+        own = {"kubernetes.io/hostname": node}
+        create(world, {"node": node, "cpu": "16", "labels": own})
+    create(world, {"pod": "old", "cpu": "1", "priority": 10, "node": "node1", "labels": labels})
+    if has_other:
+        other = {"pod": "other", "cpu": "1", "priority": 5, "node": "node2", "labels": labels}
+        create(world, other)
+    group(world, 2, priority=100)
+    for name in ("high1", "high2"):
+        spec = {"schedulingGroup": {"podGroupName": "g"}}
+        options = {"spread": [spread], "node_selector": {"kubernetes.io/hostname": "node1"}}
+        world.add_pod(name, cpu="1", priority=100, labels=labels, spec=spec, **options)
+    await world.until(world.now + 60)
+    assert nodes_of(world, "high1", "high2") == ["node1", "node1"]
+    assert is_gone(world, "old")
+    assert not has_other or not is_gone(world, "other")
 
 
 def reserving() -> type[Plugin]:

@@ -229,27 +229,23 @@ def test_open_paths_are_configured_by_a_flag() -> None:
     assert not policy.is_open("/metrics/more")
 
 
-def test_cache_durations_are_configured_by_flags() -> None:
+async def test_cache_durations_are_configured_by_flags() -> None:
     reviewer, clock = Reviewer(), ManualClock()
     policy = AccessPolicy(token_seconds=100, allowed_seconds=20, denied_seconds=5)
+    access = ReviewedAccess(reviewer, clock, policy)
 
-    async def main() -> None:
-        access = ReviewedAccess(reviewer, clock, policy)
+    async def paths() -> list[str]:
+        reviewer.reviews.clear()
+        await access.denial("/metrics", "Bearer good", None)
+        return [path for path, _ in reviewer.reviews]
 
-        async def paths() -> list[str]:
-            reviewer.reviews.clear()
-            await access.denial("/metrics", "Bearer good", None)
-            return [path for path, _ in reviewer.reviews]
-
-        assert await paths() == [TOKEN_REVIEWS, ACCESS_REVIEWS]
-        clock.advance_to(19)
-        assert await paths() == []
-        reviewer.allows = False
-        clock.advance_to(20)
-        assert await paths() == [ACCESS_REVIEWS]
-        clock.advance_to(25)
-        assert await paths() == [ACCESS_REVIEWS]
-        clock.advance_to(100)
-        assert await paths() == [TOKEN_REVIEWS, ACCESS_REVIEWS]
-
-    asyncio.run(main())
+    assert await paths() == [TOKEN_REVIEWS, ACCESS_REVIEWS]
+    clock.advance_to(19)
+    assert await paths() == []
+    reviewer.allows = False
+    clock.advance_to(20)
+    assert await paths() == [ACCESS_REVIEWS]
+    clock.advance_to(25)
+    assert await paths() == [ACCESS_REVIEWS]
+    clock.advance_to(100)
+    assert await paths() == [TOKEN_REVIEWS, ACCESS_REVIEWS]

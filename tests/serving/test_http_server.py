@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import ssl
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 import pytest
@@ -107,18 +107,12 @@ async def serving(
 
 
 @pytest.fixture(params=["asyncio", "uvloop"])
-def play(request: pytest.FixtureRequest) -> Callable[[Coroutine[Any, Any, None]], None]:
-    """Runs a test on the event loops that `bayplan run` may have."""
-    new_loop = uvloop.new_event_loop if request.param == "uvloop" else asyncio.new_event_loop
-
-    def run(main: Coroutine[Any, Any, None]) -> None:
-        with asyncio.Runner(loop_factory=new_loop) as runner:
-            runner.run(main)
-
-    return run
+def loop_factory(request: pytest.FixtureRequest) -> Callable[[], asyncio.AbstractEventLoop]:
+    """The event loops that `bayplan run` may have."""
+    return uvloop.new_event_loop if request.param == "uvloop" else asyncio.new_event_loop
 
 
-Play = Callable[[Coroutine[Any, Any, None]], None]
+on_each_loop = pytest.mark.usefixtures("loop_factory")
 
 
 async def ended(connected: Connected) -> bool:
@@ -128,74 +122,63 @@ async def ended(connected: Connected) -> bool:
     return True
 
 
-def test_connections_above_the_rate_of_a_peer_are_closed_and_other_peers_get_answers(
-    play: Play,
-) -> None:
-    async def main() -> None:
-        bounds = limits(connection_rate_per_peer=Rate(per_second=0.001, burst=3))
-        async with serving(bounds) as server:
-            answers = [await server.answer() for _ in range(5)]
-            assert answers == [b"HTTP/1.1 200 OK"] * 3 + [b""] * 2
-            assert await server.answer(SECOND) == b"HTTP/1.1 200 OK"
-            assert server.refusals() == {"connection rate": 2}
-
-    play(main())
+@on_each_loop
+async def test_connections_above_the_rate_of_a_peer_are_closed_and_others_get_answers() -> None:
+    bounds = limits(connection_rate_per_peer=Rate(per_second=0.001, burst=3))
+    async with serving(bounds) as server:
+        answers = [await server.answer() for _ in range(5)]
+        assert answers == [b"HTTP/1.1 200 OK"] * 3 + [b""] * 2
+        assert await server.answer(SECOND) == b"HTTP/1.1 200 OK"
+        assert server.refusals() == {"connection rate": 2}
 
 
-def test_the_peer_with_the_most_connections_loses_its_oldest(play: Play) -> None:
-    async def main() -> None:
-        async with serving(limits(connections_max=4)) as server:
-            connections = [await server.connect() for _ in range(4)]
-            for connected in connections:
-                connected[1].write(REQUEST)
-                assert await connected[0].readline()
-            other = await server.connect(SECOND)
-            assert await ended(connections[0])
-            assert await server.answer(FIRST) == b"HTTP/1.1 200 OK"
-            assert await ended(connections[1])
-            other[1].write(REQUEST)
-            assert await other[0].readline() == b"HTTP/1.1 200 OK\r\n"
-            assert server.refusals() == {"too many connections": 2}
-
-    play(main())
+@on_each_loop
+async def test_the_peer_with_the_most_connections_loses_its_oldest() -> None:
+    async with serving(limits(connections_max=4)) as server:
+        connections = [await server.connect() for _ in range(4)]
+        for connected in connections:
+            connected[1].write(REQUEST)
+            assert await connected[0].readline()
+        other = await server.connect(SECOND)
+        assert await ended(connections[0])
+        assert await server.answer(FIRST) == b"HTTP/1.1 200 OK"
+        assert await ended(connections[1])
+        other[1].write(REQUEST)
+        assert await other[0].readline() == b"HTTP/1.1 200 OK\r\n"
+        assert server.refusals() == {"too many connections": 2}
 
 
+@on_each_loop
 @pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: a\r\nX-slow: "])
-def test_a_missing_header_ends_its_connection(play: Play, sent: bytes) -> None:
-    async def main() -> None:
-        async with serving(limits(header_seconds=SOON_SECONDS)) as server:
-            connected = await server.connect()
-            connected[1].write(sent)
-            assert await ended(connected)
-            assert server.refusals() == {"too slow": 1}
-
-    play(main())
+async def test_a_missing_header_ends_its_connection(sent: bytes) -> None:
+    async with serving(limits(header_seconds=SOON_SECONDS)) as server:
+        connected = await server.connect()
+        connected[1].write(sent)
+        assert await ended(connected)
+        assert server.refusals() == {"too slow": 1}
 
 
-def test_a_later_request_has_the_same_header_timeout(play: Play) -> None:
-    async def main() -> None:
-        async with serving(limits(header_seconds=SOON_SECONDS)) as server:
-            connected = await server.connect()
-            connected[1].write(REQUEST)
-            await connected[0].readuntil(b"hello")
-            connected[1].write(b"GET / HT")
-            assert await ended(connected)
-            assert server.refusals() == {"too slow": 1}
-
-    play(main())
+@on_each_loop
+async def test_a_later_request_has_the_same_header_timeout() -> None:
+    async with serving(limits(header_seconds=SOON_SECONDS)) as server:
+        connected = await server.connect()
+        connected[1].write(REQUEST)
+        await connected[0].readuntil(b"hello")
+        connected[1].write(b"GET / HT")
+        assert await ended(connected)
+        assert server.refusals() == {"too slow": 1}
 
 
-def test_an_idle_connection_ends_and_is_not_counted_as_refused(play: Play) -> None:
-    async def main() -> None:
-        async with serving(limits(idle_seconds=SOON_SECONDS)) as server:
-            connected = await server.connect()
-            connected[1].write(REQUEST)
-            assert await ended(connected)
-            assert server.refusals() == {}
-
-    play(main())
+@on_each_loop
+async def test_an_idle_connection_ends_and_is_not_counted_as_refused() -> None:
+    async with serving(limits(idle_seconds=SOON_SECONDS)) as server:
+        connected = await server.connect()
+        connected[1].write(REQUEST)
+        assert await ended(connected)
+        assert server.refusals() == {}
 
 
+@on_each_loop
 @pytest.mark.parametrize(
     "sent",
     [
@@ -204,80 +187,73 @@ def test_an_idle_connection_ends_and_is_not_counted_as_refused(play: Play) -> No
     ],
     ids=["a body that does not come", "an answer that is not read"],
 )
-def test_a_request_that_takes_too_long_ends(play: Play, sent: bytes) -> None:
-    async def main() -> None:
-        async with serving(limits(answer_seconds=SOON_SECONDS)) as server:
-            connected = await server.connect()
-            connected[1].write(sent)
-            connected[1].transport.pause_reading()  # pyright: ignore[reportAttributeAccessIssue]
-            while not server.refusals():
-                await asyncio.sleep(0)
-            assert server.refusals() == {"too slow": 1}
-
-    play(main())
+@on_each_loop
+async def test_a_request_that_takes_too_long_ends(sent: bytes) -> None:
+    async with serving(limits(answer_seconds=SOON_SECONDS)) as server:
+        connected = await server.connect()
+        connected[1].write(sent)
+        connected[1].transport.pause_reading()  # pyright: ignore[reportAttributeAccessIssue]
+        while not server.refusals():
+            await asyncio.sleep(0)
+        assert server.refusals() == {"too slow": 1}
 
 
-def test_a_connection_without_a_handshake_ends_and_delays_no_other(play: Play) -> None:
-    async def main() -> None:
-        tls = self_signed_context("127.0.0.1", 1_767_225_600.0)
-        unchecked = ssl.create_default_context()
-        unchecked.check_hostname, unchecked.verify_mode = False, ssl.CERT_NONE
-        async with serving(limits(header_seconds=1.0), tls) as server:
-            silent = [await server.connect() for _ in range(20)]
-            reader, writer = await server.connect(FIRST, unchecked)
-            writer.write(REQUEST)
-            assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
-            assert all([await ended(connected) for connected in silent])
-            assert server.refusals()["TLS handshake"] == 20
-
-    play(main())
+@on_each_loop
+async def test_a_connection_without_a_handshake_ends_and_delays_no_other() -> None:
+    tls = self_signed_context("127.0.0.1", 1_767_225_600.0)
+    unchecked = ssl.create_default_context()
+    unchecked.check_hostname, unchecked.verify_mode = False, ssl.CERT_NONE
+    async with serving(limits(header_seconds=1.0), tls) as server:
+        silent = [await server.connect() for _ in range(20)]
+        reader, writer = await server.connect(FIRST, unchecked)
+        writer.write(REQUEST)
+        assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
+        assert all([await ended(connected) for connected in silent])
+        assert server.refusals()["TLS handshake"] == 20
 
 
-def test_a_pending_handshake_is_replaced_by_a_connection_of_another_peer(play: Play) -> None:
-    async def main() -> None:
-        tls = self_signed_context("127.0.0.1", 1_767_225_600.0)
-        unchecked = ssl.create_default_context()
-        unchecked.check_hostname, unchecked.verify_mode = False, ssl.CERT_NONE
-        async with serving(limits(connections_max=3), tls) as server:
-            silent = [await server.connect() for _ in range(3)]
-            reader, writer = await server.connect(SECOND, unchecked)
-            writer.write(REQUEST)
-            assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
-            assert await ended(silent[0])
-
-    play(main())
+@on_each_loop
+async def test_a_pending_handshake_is_replaced_by_a_connection_of_another_peer() -> None:
+    tls = self_signed_context("127.0.0.1", 1_767_225_600.0)
+    unchecked = ssl.create_default_context()
+    unchecked.check_hostname, unchecked.verify_mode = False, ssl.CERT_NONE
+    async with serving(limits(connections_max=3), tls) as server:
+        silent = [await server.connect() for _ in range(3)]
+        reader, writer = await server.connect(SECOND, unchecked)
+        writer.write(REQUEST)
+        assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
+        assert await ended(silent[0])
 
 
-def test_a_client_that_disconnects_causes_no_traceback(
-    play: Play, caplog: pytest.LogCaptureFixture
+@on_each_loop
+async def test_a_client_that_disconnects_causes_no_traceback(
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def main() -> None:
-        async with serving(limits()) as server:
-            for request in (
-                b"POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nx",
-                b"POST /read HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nx",
-                b"GET /long HTTP/1.1\r\nHost: a\r\n\r\n",
-                b"nonsense\r\n\r\n",
-                b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n",
-                b"GET / HTTP/1.1\r\nHost: a\r\nHost : b\r\n\r\n",
-                b"GET / HTTP/9.9\r\n\r\n",
-                b"GET / HTTP/1.1\r\nX: " + b"a" * 20_000 + b"\r\n\r\n",
-                b"\x16\x03\x01\x02\x00\x01\r\n\r\n",
-                b"GET /\r\n\r\n",
-                b"BREW / HTTP/1.1\r\nHost: a\r\n\r\n",
-                b"POST /read HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-            ):
-                _, writer = await server.connect()
-                writer.write(request)
-                await writer.drain()
-                assert await server.answer() == b"HTTP/1.1 200 OK"
-                writer.transport.abort()
-                assert await server.answer() == b"HTTP/1.1 200 OK"
-
-    play(main())
+    async with serving(limits()) as server:
+        for request in (
+            b"POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nx",
+            b"POST /read HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nx",
+            b"GET /long HTTP/1.1\r\nHost: a\r\n\r\n",
+            b"nonsense\r\n\r\n",
+            b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n",
+            b"GET / HTTP/1.1\r\nHost: a\r\nHost : b\r\n\r\n",
+            b"GET / HTTP/9.9\r\n\r\n",
+            b"GET / HTTP/1.1\r\nX: " + b"a" * 20_000 + b"\r\n\r\n",
+            b"\x16\x03\x01\x02\x00\x01\r\n\r\n",
+            b"GET /\r\n\r\n",
+            b"BREW / HTTP/1.1\r\nHost: a\r\n\r\n",
+            b"POST /read HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        ):
+            _, writer = await server.connect()
+            writer.write(request)
+            await writer.drain()
+            assert await server.answer() == b"HTTP/1.1 200 OK"
+            writer.transport.abort()
+            assert await server.answer() == b"HTTP/1.1 200 OK"
     assert [record for record in caplog.records if record.exc_info] == []
 
 
+@on_each_loop
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
@@ -286,37 +262,31 @@ def test_a_client_that_disconnects_causes_no_traceback(
         ("Host: localhost\r\nOrigin: https://evil.example\r\n", b"403 Forbidden"),
     ],
 )
-def test_a_request_from_a_foreign_page_is_refused(play: Play, headers: str, status: bytes) -> None:
-    async def main() -> None:
-        async with serving(limits(), guard=refuse_foreign_names) as server:
-            request = f"GET / HTTP/1.1\r\n{headers}\r\n".encode()
-            assert await server.answer(request=request) == b"HTTP/1.1 " + status
-
-    play(main())
+@on_each_loop
+async def test_a_request_from_a_foreign_page_is_refused(headers: str, status: bytes) -> None:
+    async with serving(limits(), guard=refuse_foreign_names) as server:
+        request = f"GET / HTTP/1.1\r\n{headers}\r\n".encode()
+        assert await server.answer(request=request) == b"HTTP/1.1 " + status
 
 
-def test_the_server_stops_with_open_connections(play: Play) -> None:
-    async def main() -> None:
-        async with serving(limits()) as server:
-            connections = [await server.connect() for _ in range(5)]
-            connections[0][1].write(REQUEST)
-            connections[1][1].write(b"POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nx")
-            assert await connections[0][0].readline()
-        for connected in connections:
-            assert await ended(connected)
-
-    play(main())
+@on_each_loop
+async def test_the_server_stops_with_open_connections() -> None:
+    async with serving(limits()) as server:
+        connections = [await server.connect() for _ in range(5)]
+        connections[0][1].write(REQUEST)
+        connections[1][1].write(b"POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nx")
+        assert await connections[0][0].readline()
+    for connected in connections:
+        assert await ended(connected)
 
 
-def test_an_address_in_use_is_an_os_error(play: Play) -> None:
-    async def main() -> None:
-        async with serving(limits()) as server:
-            second = HttpServer(web.Application())
-            with pytest.raises(OSError, match="in use"):
-                await second.start("127.0.0.1", server.port)
-            await second.stop()
-
-    play(main())
+@on_each_loop
+async def test_an_address_in_use_is_an_os_error() -> None:
+    async with serving(limits()) as server:
+        second = HttpServer(web.Application())
+        with pytest.raises(OSError, match="in use"):
+            await second.start("127.0.0.1", server.port)
+        await second.stop()
 
 
 # ---- peer rates -----------------------------------------------------------------------------

@@ -4,16 +4,10 @@ import asyncio
 import gc
 import os
 import signal
-from collections.abc import Coroutine
-from typing import Any
 
 import pytest
 
 from bayplan.serving.process import on_signal, settle_memory, stop_on_signals, unless
-
-
-def played(script: Coroutine[Any, Any, Any]) -> Any:
-    return asyncio.run(script)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -27,54 +21,45 @@ def test_one_signal_requests_a_stop(number: signal.Signals) -> None:
 
     before = signal.getsignal(number)
     try:
-        played(script())
+        asyncio.run(script())
     finally:
         signal.signal(number, before)
 
 
-def test_a_signal_handler_is_active_inside_the_block() -> None:
-    async def script() -> None:
-        requested = asyncio.Event()
-        with on_signal("SIGUSR2", requested.set):
-            os.kill(os.getpid(), signal.SIGUSR2)
-            await asyncio.wait_for(requested.wait(), 10)
-        assert not asyncio.get_running_loop().remove_signal_handler(signal.SIGUSR2)
-
-    played(script())
+async def test_a_signal_handler_is_active_inside_the_block() -> None:
+    requested = asyncio.Event()
+    with on_signal("SIGUSR2", requested.set):
+        os.kill(os.getpid(), signal.SIGUSR2)
+        await asyncio.wait_for(requested.wait(), 10)
+    assert not asyncio.get_running_loop().remove_signal_handler(signal.SIGUSR2)
 
 
-def test_an_unavailable_signal_is_ignored() -> None:
-    async def script() -> None:
-        with on_signal("SIGNONE", lambda: None):
-            pass
-
-    played(script())
+async def test_an_unavailable_signal_is_ignored() -> None:
+    with on_signal("SIGNONE", lambda: None):
+        pass
 
 
-def test_work_continues_until_a_stop_is_requested() -> None:
-    async def script() -> None:
-        stop, ended = asyncio.Event(), list[str]()
+async def test_work_continues_until_a_stop_is_requested() -> None:
+    stop, ended = asyncio.Event(), list[str]()
 
-        async def quick() -> None:
-            ended.append("quick")
+    async def quick() -> None:
+        ended.append("quick")
 
-        async def endless() -> None:
-            try:
-                stop.set()
-                await asyncio.Event().wait()
-            finally:
-                ended.append("endless")
+    async def endless() -> None:
+        try:
+            stop.set()
+            await asyncio.Event().wait()
+        finally:
+            ended.append("endless")
 
-        async def broken() -> None:
-            raise ZeroDivisionError
+    async def broken() -> None:
+        raise ZeroDivisionError
 
-        assert await unless(stop, quick())
-        with pytest.raises(ZeroDivisionError):
-            await unless(stop, broken())
-        assert not await unless(stop, endless())
-        assert ended == ["quick", "endless"]
-
-    played(script())
+    assert await unless(stop, quick())
+    with pytest.raises(ZeroDivisionError):
+        await unless(stop, broken())
+    assert not await unless(stop, endless())
+    assert ended == ["quick", "endless"]
 
 
 def test_objects_of_the_start_are_excluded_from_garbage_collection() -> None:

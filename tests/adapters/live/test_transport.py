@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import gc
 import gzip
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
@@ -73,14 +73,6 @@ async def connected(server: Server, prefix: str = "") -> AsyncGenerator[Connecti
         await asyncio.sleep(0)
 
 
-def talk(server: Server, scene: Callable[[ConnectionPool], Awaitable[None]], prefix: str = ""):
-    async def main() -> None:
-        async with connected(server, prefix) as transport:
-            await scene(transport)
-
-    asyncio.run(main())
-
-
 async def get(transport: ConnectionPool) -> Response:
     return await transport.send("GET", "/x", "", None)
 
@@ -94,15 +86,13 @@ async def get_again_after_close(transport: ConnectionPool, server: Server) -> No
     await get(transport)
 
 
-def test_a_request_is_valid_http_and_connections_are_reused() -> None:
-    async def scene(transport: ConnectionPool) -> None:
+async def test_a_request_is_valid_http_and_connections_are_reused() -> None:
+    server = Server(FINE, FINE)
+    async with connected(server, "/prefix") as transport:
         for _ in range(2):
             head = "Authorization: Bearer a\r\n"
             answer = await transport.send("POST", "/x?y=z", head, b"{}")
             assert answer == Response(200, b"fine")
-
-    server = Server(FINE, FINE)
-    talk(server, scene, "/prefix")
     assert server.connection_count == 1
     line, *headers = server.requests[0].decode().split("\r\n")
     assert line == "POST /prefix/x?y=z HTTP/1.1"
@@ -125,12 +115,10 @@ def test_a_request_is_valid_http_and_connections_are_reused() -> None:
         ),
     ],
 )
-def test_an_answer_is_complete_for_each_kind_of_length(answer: bytes) -> None:
-    async def scene(transport: ConnectionPool) -> None:
+async def test_an_answer_is_complete_for_each_kind_of_length(answer: bytes) -> None:
+    async with connected(Server(answer, FINE)) as transport:
         assert await get(transport) == Response(200, b"fine")
         assert await get(transport) == Response(200, b"fine")
-
-    talk(Server(answer, FINE), scene)
 
 
 def compressed(body: bytes) -> bytes:
@@ -138,20 +126,16 @@ def compressed(body: bytes) -> bytes:
     return head.encode() + body
 
 
-def test_a_compressed_answer_is_decompressed_and_the_next_one_is_read_as_it_is() -> None:
-    async def scene(transport: ConnectionPool) -> None:
+async def test_a_compressed_answer_is_decompressed_and_the_next_one_is_read_as_it_is() -> None:
+    async with connected(Server(compressed(gzip.compress(b"fine")), FINE)) as transport:
         assert await get(transport) == Response(200, b"fine")
         assert await get(transport) == Response(200, b"fine")
 
-    talk(Server(compressed(gzip.compress(b"fine")), FINE), scene)
 
-
-def test_an_answer_that_cannot_be_decompressed_is_no_answer() -> None:
-    async def scene(transport: ConnectionPool) -> None:
+async def test_an_answer_that_cannot_be_decompressed_is_no_answer() -> None:
+    async with connected(Server(compressed(b"fine"))) as transport:
         with pytest.raises(NoAnswerError, match="cannot be decompressed"):
             await get(transport)
-
-    talk(Server(compressed(b"fine")), scene)
 
 
 _SMALL = 1 << 20
@@ -173,21 +157,17 @@ _SMALL = 1 << 20
         pytest.param(b"HTTP/1.1 200 OK\r\n" + b"X: a\r\n" * 400_000, id="headers"),
     ],
 )
-def test_an_answer_has_a_size(answer: bytes) -> None:
-    async def scene(transport: ConnectionPool) -> None:
+async def test_an_answer_has_a_size(answer: bytes) -> None:
+    async with connected(Server(answer + END, FINE)) as transport:
         with pytest.raises(TooLargeError, match="the answer is larger than 1 MiB"):
             await transport.send("GET", "/x", "", None, bytes_max=_SMALL)
         assert await get(transport) == Response(200, b"fine")
 
-    talk(Server(answer + END, FINE), scene)
 
-
-def test_a_compressed_answer_without_its_end_is_no_answer() -> None:
-    async def scene(transport: ConnectionPool) -> None:
+async def test_a_compressed_answer_without_its_end_is_no_answer() -> None:
+    async with connected(Server(compressed(gzip.compress(b"fine" * 1000)[:-12]))) as transport:
         with pytest.raises(NoAnswerError, match="it is truncated"):
             await get(transport)
-
-    talk(Server(compressed(gzip.compress(b"fine" * 1000)[:-12])), scene)
 
 
 @pytest.mark.parametrize("proxied", [False, True])
@@ -231,13 +211,11 @@ def test_the_server_may_compress_only_if_the_client_accepts_it() -> None:
     assert asyncio.run(requested(accepts_gzip=False)) == "identity"
 
 
-def test_retry_after_is_read_from_the_answer() -> None:
-    async def scene(transport: ConnectionPool) -> None:
+async def test_retry_after_is_read_from_the_answer() -> None:
+    busy = b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n"
+    async with connected(Server(busy)) as transport:
         answer = await get(transport)
         assert (answer.status, answer.retry_after) == (429, "7")
-
-    busy = b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n"
-    talk(Server(busy), scene)
 
 
 @pytest.mark.parametrize(
@@ -248,12 +226,10 @@ def test_retry_after_is_read_from_the_answer() -> None:
         (b"SSH-2.0-OpenSSH\r\n\r\n", "does not speak HTTP"),
     ],
 )
-def test_a_missing_answer_has_an_unknown_outcome(answer: bytes, why: str) -> None:
-    async def scene(transport: ConnectionPool) -> None:
+async def test_a_missing_answer_has_an_unknown_outcome(answer: bytes, why: str) -> None:
+    async with connected(Server(answer)) as transport:
         with pytest.raises(NoAnswerError, match=why):
             await get(transport)
-
-    talk(Server(answer), scene)
 
 
 async def test_over_a_refused_connection_nothing_is_sent() -> None:
@@ -264,51 +240,47 @@ async def test_over_a_refused_connection_nothing_is_sent() -> None:
     assert not error.value.is_for_ever
 
 
-def test_a_connection_closed_by_the_server_is_not_reused() -> None:
-    async def scene(transport: ConnectionPool) -> None:
-        await get_again_after_close(transport, server)
-
+async def test_a_connection_closed_by_the_server_is_not_reused() -> None:
     server = Server(FINE, FINE)
-    talk(server, scene)
+    async with connected(server) as transport:
+        await get_again_after_close(transport, server)
     assert server.connection_count == 2
 
 
-def test_a_closed_connection_leaves_nothing_to_the_garbage_collector() -> None:
+async def test_a_closed_connection_leaves_nothing_to_the_garbage_collector() -> None:
     """A TLS connection has 300 KiB of buffers, and the collector runs seldom in `bayplan run`."""
-
-    async def scene(transport: ConnectionPool) -> None:
-        await get_again_after_close(transport, server)
-        for _ in range(10):
-            await asyncio.sleep(0)
-        left = [each for each in gc.get_objects() if isinstance(each, Connection)]
-        assert len(left) == before_count + 1
-
     server = Server(FINE, FINE)
     gc.collect()
     before_count = sum(isinstance(each, Connection) for each in gc.get_objects())
     gc.disable()
     try:
-        talk(server, scene)
+        async with connected(server) as transport:
+            await get_again_after_close(transport, server)
+            for _ in range(10):
+                await asyncio.sleep(0)
+            left = [each for each in gc.get_objects() if isinstance(each, Connection)]
+            assert len(left) == before_count + 1
     finally:
         gc.enable()
 
 
-def test_a_connection_that_is_idle_for_long_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scene(transport: ConnectionPool) -> None:
+async def test_a_connection_that_is_idle_for_long_is_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server = Server(FINE, FINE)
+    async with connected(server) as transport:
         await get(transport)
         loop = asyncio.get_running_loop()
         later = loop.time() + KEEPALIVE_SECONDS + 1
         with monkeypatch.context() as patched:
             patched.setattr(loop, "time", lambda: later)
             await get(transport)
-
-    server = Server(FINE, FINE)
-    talk(server, scene)
     assert server.connection_count == 2
 
 
-def test_a_cancelled_request_closes_its_connection() -> None:
-    async def scene(transport: ConnectionPool) -> None:
+async def test_a_cancelled_request_closes_its_connection() -> None:
+    server = Server(b"", FINE)
+    async with connected(server) as transport:
         sending = asyncio.ensure_future(get(transport))
         while not server.requests:
             await asyncio.sleep(0)
@@ -316,9 +288,6 @@ def test_a_cancelled_request_closes_its_connection() -> None:
         await asyncio.wait((sending,))
         assert transport.idle_count == 0
         assert await get(transport) == Response(200, b"fine")
-
-    server = Server(b"", FINE)
-    talk(server, scene)
     assert server.connection_count == 2
 
 

@@ -23,6 +23,8 @@ class Replica:
     def __init__(self, name: str, store: dict[str, Any], clock: ManualClock) -> None:
         self.election = Election(name, ElectionSettings())
         self.lock = MemoryLock(store)
+        #: The lease, which both replicas share.
+        self.store = store
         self.log = RecordedElection()
         self.clock = clock
         self.candidate = Candidate(
@@ -181,21 +183,18 @@ async def test_a_released_lease_is_taken_at_the_next_retry(
     assert b.leads
 
 
-def test_a_cancelled_renewal_does_not_prevent_the_release():
-    store = dict[str, Any]()
-
-    async def script(a: Replica, clock: ManualClock) -> None:
-        await a.candidate.win()
-        holding = begin(a.candidate.hold())
-        await asyncio.sleep(1)
-        # The update was carried out, and its answer was lost.
-        store["metadata"] = {**store["metadata"], "resourceVersion": "77"}
-        holding.cancel()
-        await a.candidate.release(3.0)
-        assert store["spec"]["holderIdentity"] == ""
-
-    clock = ManualClock()
-    run(script(Replica("a", store, clock), clock), clock)
+@scene_of(run_election, 3)
+async def test_a_cancelled_renewal_does_not_prevent_the_release(
+    a: Replica, b: Replica, clock: ManualClock
+) -> None:
+    await a.candidate.win()
+    holding = begin(a.candidate.hold())
+    await asyncio.sleep(1)
+    # The update was carried out, and its answer was lost.
+    a.store["metadata"] = {**a.store["metadata"], "resourceVersion": "77"}
+    holding.cancel()
+    await a.candidate.release(3.0)
+    assert a.store["spec"]["holderIdentity"] == ""
 
 
 @scene_of(run_election, 3)
@@ -206,126 +205,106 @@ async def test_only_a_leader_releases(a: Replica, b: Replica, clock: ManualClock
     assert (await a.lock.get())["spec"]["holderIdentity"] == "a"
 
 
-def test_a_deleted_lease_is_created_again():
-    store = dict[str, Any]()
-
-    async def script(a: Replica, clock: ManualClock) -> None:
-        await a.candidate.win()
-        holding = begin(a.candidate.hold())
-        store.clear()
-        await asyncio.sleep(20)
-        assert a.leads
-        assert store["spec"]["holderIdentity"] == "a"
-        holding.cancel()
-
-    clock = ManualClock()
-    run(script(Replica("a", store, clock), clock), clock)
+@scene_of(run_election, 3)
+async def test_a_deleted_lease_is_created_again(a: Replica, b: Replica, clock: ManualClock) -> None:
+    await a.candidate.win()
+    holding = begin(a.candidate.hold())
+    a.store.clear()
+    await asyncio.sleep(20)
+    assert a.leads
+    assert a.store["spec"]["holderIdentity"] == "a"
+    holding.cancel()
 
 
-def test_a_leader_whose_lease_is_gone_acts_again_only_when_it_has_created_it():
-    store = dict[str, Any]()
-
-    async def script(a: Replica, clock: ManualClock) -> None:
-        await a.candidate.win()
-        holding = begin(a.candidate.hold())
-        await asyncio.sleep(0.5)
-        a.lock.delay_seconds = 1.0
-        store.clear()
-        await asyncio.sleep(2 * WATCH_DELAY_SECONDS)
-        assert not a.leads
-        await asyncio.sleep(1.5)
-        assert not a.leads
-        await asyncio.sleep(0.5)
-        assert a.leads
-        assert store["spec"]["holderIdentity"] == "a"
-        holding.cancel()
-
-    clock = ManualClock()
-    run(script(Replica("a", store, clock), clock), clock)
+@scene_of(run_election, 3)
+async def test_a_leader_whose_lease_is_gone_acts_again_only_when_it_has_created_it(
+    a: Replica, b: Replica, clock: ManualClock
+) -> None:
+    await a.candidate.win()
+    holding = begin(a.candidate.hold())
+    await asyncio.sleep(0.5)
+    a.lock.delay_seconds = 1.0
+    a.store.clear()
+    await asyncio.sleep(2 * WATCH_DELAY_SECONDS)
+    assert not a.leads
+    await asyncio.sleep(1.5)
+    assert not a.leads
+    await asyncio.sleep(0.5)
+    assert a.leads
+    assert a.store["spec"]["holderIdentity"] == "a"
+    holding.cancel()
 
 
-def test_a_leader_whose_lease_is_gone_stops_for_a_replica_that_never_saw_it():
-    store = dict[str, Any]()
-
-    async def script(a: Replica, b: Replica, clock: ManualClock) -> None:
-        await a.candidate.win()
-        holding = begin(a.candidate.hold())
-        await asyncio.sleep(0.5)
-        store.clear()
-        await b.candidate.win()  # it has never seen a holder, so it creates the lease at once
-        assert b.leads
-        assert clock.now() == pytest.approx(0.5)
-        await asyncio.sleep(2 * WATCH_DELAY_SECONDS)
-        assert not a.leads
-        assert await holding == "b holds the lease"
-        assert clock.now() < 1.0
-
-    clock = ManualClock()
-    run(script(Replica("a", store, clock), Replica("b", store, clock), clock), clock)
+@scene_of(run_election, 3)
+async def test_a_leader_whose_lease_is_gone_stops_for_a_replica_that_never_saw_it(
+    a: Replica, b: Replica, clock: ManualClock
+) -> None:
+    await a.candidate.win()
+    holding = begin(a.candidate.hold())
+    await asyncio.sleep(0.5)
+    a.store.clear()
+    await b.candidate.win()  # it has never seen a holder, so it creates the lease at once
+    assert b.leads
+    assert clock.now() == pytest.approx(0.5)
+    await asyncio.sleep(2 * WATCH_DELAY_SECONDS)
+    assert not a.leads
+    assert await holding == "b holds the lease"
+    assert clock.now() < 1.0
 
 
+@scene_of(run_election, 3)
 @pytest.mark.parametrize("is_watched", [True, False])
-def test_a_standby_waits_before_it_creates_a_lease_that_was_deleted(*, is_watched: bool):
-    store = dict[str, Any]()
-
-    async def script(a: Replica, b: Replica, clock: ManualClock) -> None:
-        await a.candidate.win()
-        a.lock.is_watched = is_watched
-        holding, waiting = begin(a.candidate.hold()), begin(b.candidate.win())
-        await asyncio.sleep(7)
-        a.lock.problem = BUSY  # the leader can neither renew nor create
-        store.clear()
-        gone_seconds = clock.now()
-        await holding
-        assert not a.leads
-        await waiting
-        assert 15 <= clock.now() - gone_seconds <= 15 + 2 * 2.4
-        assert b.leads
-
-    clock = ManualClock()
-    run(script(Replica("a", store, clock), Replica("b", store, clock), clock), clock)
+async def test_a_standby_waits_before_it_creates_a_lease_that_was_deleted(
+    a: Replica, b: Replica, clock: ManualClock, *, is_watched: bool
+) -> None:
+    await a.candidate.win()
+    a.lock.is_watched = is_watched
+    holding, waiting = begin(a.candidate.hold()), begin(b.candidate.win())
+    await asyncio.sleep(7)
+    a.lock.problem = BUSY  # the leader can neither renew nor create
+    a.store.clear()
+    gone_seconds = clock.now()
+    await holding
+    assert not a.leads
+    await waiting
+    assert 15 <= clock.now() - gone_seconds <= 15 + 2 * 2.4
+    assert b.leads
 
 
-def test_a_late_event_about_a_lease_that_was_created_again_changes_nothing():
-    store = dict[str, Any]()
-
-    async def script(a: Replica, clock: ManualClock) -> None:
-        await a.candidate.win()
-        a.lock.is_watched = False
-        holding = begin(a.candidate.hold())
-        store.clear()
-        await asyncio.sleep(5)  # a renewal has created the lease again
-        requests = len(a.lock.requests)
-        a.candidate._see(LeaseChange(version=1, lease=None))
-        await asyncio.sleep(0.5)
-        assert a.leads
-        assert len(a.lock.requests) - requests <= 1
-        holding.cancel()
-
-    clock = ManualClock()
-    run(script(Replica("a", store, clock), clock), clock)
+@scene_of(run_election, 3)
+async def test_a_late_event_about_a_lease_that_was_created_again_changes_nothing(
+    a: Replica, b: Replica, clock: ManualClock
+) -> None:
+    await a.candidate.win()
+    a.lock.is_watched = False
+    holding = begin(a.candidate.hold())
+    a.store.clear()
+    await asyncio.sleep(5)  # a renewal has created the lease again
+    requests = len(a.lock.requests)
+    a.candidate._see(LeaseChange(version=1, lease=None))
+    await asyncio.sleep(0.5)
+    assert a.leads
+    assert len(a.lock.requests) - requests <= 1
+    holding.cancel()
 
 
-def test_a_renewal_that_was_accepted_before_the_deletion_does_not_count():
-    store = dict[str, Any]()
-
-    async def script(a: Replica, clock: ManualClock) -> None:
-        await a.candidate.win()
-        holding = begin(a.candidate.hold())
-        await asyncio.sleep(2.0)
-        # The answer of the renewal is on its way while the event about the deletion arrives.
-        a.lock.answer_seconds = 0.5
-        await asyncio.sleep(0.1)
-        store.clear()
-        await asyncio.sleep(2 * WATCH_DELAY_SECONDS)
-        assert not a.leads
-        a.lock.problem = BUSY
-        await asyncio.sleep(0.6)
-        assert not a.leads
-        await holding
-
-    clock = ManualClock()
-    run(script(Replica("a", store, clock), clock), clock)
+@scene_of(run_election, 3)
+async def test_a_renewal_that_was_accepted_before_the_deletion_does_not_count(
+    a: Replica, b: Replica, clock: ManualClock
+) -> None:
+    await a.candidate.win()
+    holding = begin(a.candidate.hold())
+    await asyncio.sleep(2.0)
+    # The answer of the renewal is on its way while the event about the deletion arrives.
+    a.lock.answer_seconds = 0.5
+    await asyncio.sleep(0.1)
+    a.store.clear()
+    await asyncio.sleep(2 * WATCH_DELAY_SECONDS)
+    assert not a.leads
+    a.lock.problem = BUSY
+    await asyncio.sleep(0.6)
+    assert not a.leads
+    await holding
 
 
 def test_fields_of_other_writers_in_the_lease_stay():

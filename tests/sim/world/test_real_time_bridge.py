@@ -11,6 +11,7 @@ from bayplan.adapters.extenders.client import Request
 from bayplan.clock import ManualClock
 from bayplan.sim.loop import run
 from bayplan.sim.world.real_time_bridge import RealTimeBridge
+from tests.kit.scenes import scene_of
 
 
 def played(scene: Callable[[RealTimeBridge, ManualClock], Coroutine[Any, Any, Any]]) -> Any:
@@ -53,15 +54,15 @@ def test_answers_are_returned_in_the_order_of_the_calls() -> None:
     assert played(scene) == ["first", "second"]
 
 
-def test_a_failure_is_raised_in_the_caller() -> None:
+@scene_of(played, 2)
+async def test_a_failure_is_raised_in_the_caller(
+    bridge: RealTimeBridge, clock: ManualClock
+) -> None:
     async def fails() -> None:
         raise OSError("gone")
 
-    async def scene(bridge: RealTimeBridge, clock: ManualClock) -> None:
-        with pytest.raises(OSError, match="gone"):
-            await bridge.call(fails())
-
-    played(scene)
+    with pytest.raises(OSError, match="gone"):
+        await bridge.call(fails())
 
 
 def test_a_cancelled_call_is_cancelled_in_real_time() -> None:
