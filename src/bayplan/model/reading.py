@@ -98,7 +98,8 @@ async def _created(
     later_count = len(workload.initial) + len(workload.steps) - len(present)
     for content in present:
         try:
-            needs.check(content)
+            if missing := needs.of_controller(content) or needs.of_claims(content):
+                raise missing
             cluster.create(content)
         except ApiError as problem:
             needs.add(content, problem)

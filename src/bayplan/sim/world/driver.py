@@ -394,16 +394,18 @@ class Driver:
         ):
             self._uncreated_count += is_pod(content)
             return
-        missing = self._refused_needs.of_controller(content)
+        needs = self._refused_needs
+        missing = needs.of_controller(content)
         if missing is not None:
-            self._refused_needs.add(content, missing)
+            needs.add(content, missing)
             self._uncreated_count += is_pod(content)
             return
         try:
-            self._refused_needs.check(content)
+            if problem_of_claims := needs.of_claims(content):
+                raise problem_of_claims
             self._cluster.create(content)
         except ApiError as problem:
-            self._refused_needs.add(content, problem)
+            needs.add(content, problem)
             self._uncreated_count += is_pod(content) and "ownerReferences" in content["metadata"]
             if controllers is None or not controllers.creation_was_refused(content, problem):
                 self._refuse_creation(content, what, problem)

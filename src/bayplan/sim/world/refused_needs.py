@@ -13,6 +13,7 @@ from bayplan.objects.keys import Content, ObjectKey, key_of, object_key
 from bayplan.objects.workloads import controller_reference
 from bayplan.ports import ApiError
 from bayplan.sim.input.controller_kinds import CONTROLLERS
+from bayplan.sim.input.workload import is_pod
 
 
 @final
@@ -37,20 +38,9 @@ class RefusedNeeds:
         key = object_key(kind, key_of(content).namespace, owner.get("name") or "")
         return self._problems.get(key)
 
-    def check(self, content: Content) -> None:
-        """Raises why an object is not created: its controller does not exist, or a StatefulSet
-        lacks a claim of its pod."""
-        if not self._problems:
-            # The usual case, for each object.
-            return
-        problem = self.of_controller(content) or self._of_claims(content)
-        if problem is not None:
-            raise problem
-
-    def _of_claims(self, content: Content) -> ApiError | None:
-        if content.get("kind") != "Pod":
-            return None
-        owner = controller_reference(content)
+    def of_claims(self, content: Content) -> ApiError | None:
+        """Why a StatefulSet lacks a claim of a new pod; None: it has them all."""
+        owner = controller_reference(content) if self._problems and is_pod(content) else None
         if owner is None or owner.get("kind") != "StatefulSet":
             return None
         namespace = key_of(content).namespace
