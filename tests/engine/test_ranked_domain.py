@@ -41,7 +41,7 @@ def test_the_rejections_are_those_of_the_domain() -> None:
     nodes, expected = cycle.snapshot.nodes, cycle.feasibility
     assert expected is not None
     assert part.feasibility.reason_counts() == expected.reason_counts()
-    assert part.feasibility.statuses_among(nodes) == expected.statuses_among(nodes)
+    assert part.feasibility.outcome(nodes).statuses() == expected.outcome(nodes).statuses()
     absent = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     codes, expected_codes = part.feasibility.codes(nodes, absent), expected.codes(nodes, absent)
     assert codes.tolist() == expected_codes.tolist()

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import (
     FILTER_CODES,
+    Entry,
     Feasibility,
     FilterOutcome,
     RejectedNodes,
@@ -234,12 +235,11 @@ class Rejections(Feasibility):
     def codes(self, nodes: NodeView, absent: Code) -> Codes:
         return np.full(len(nodes), absent, np.uint8)
 
-    def statuses_among(self, nodes: NodeView) -> dict[str, Status]:
-        self.read_count += 1
-        return {nodes.name(0): unschedulable("no")}
-
     def outcome(self, nodes: NodeView) -> FilterOutcome:
-        return FilterOutcome(nodes, np.zeros(len(nodes), np.bool_))
+        self.read_count += 1
+        outcome = FilterOutcome(nodes, np.zeros(len(nodes), np.bool_))
+        outcome.entries.append(Entry("A", Code.UNSCHEDULABLE, ("no",), np.array([0])))
+        return outcome
 
 
 REJECTIONS = Rejections(
@@ -264,7 +264,7 @@ def test_the_status_of_each_node_is_computed_when_read() -> None:
     assert statuses.codes(nodes).tolist() == [Code.UNSCHEDULABLE_AND_UNRESOLVABLE] * 2
     assert rejections.read_count == 0
     assert (statuses.get("n1"), statuses.get("n2")) == (
-        unschedulable("no"),
+        Status(Code.UNSCHEDULABLE, ("no",), "A"),
         unresolvable("left out"),
     )
     assert rejections.read_count == 1

@@ -16,7 +16,6 @@ from bayplan.engine.ranking.node_feasibility import FEASIBLE, NodeFeasibility
 from bayplan.engine.ranking.ranked_nodes import RankedNodes
 from bayplan.framework.filtering import Feasibility, FilterOutcome, RejectedNodes
 from bayplan.framework.scoring import Choice, ScoreTable
-from bayplan.framework.status import Code, Codes, Status
 from bayplan.journal import NodeScore
 from bayplan.rng import tie_index
 from bayplan.state.columns import Int64s, Rows
@@ -107,12 +106,6 @@ class DomainFeasibility(Feasibility):
         self._numbers[place], self.is_feasible[place] = number, False
         self._feasible_count -= 1
         self._rejected = None
-
-    def codes(self, nodes: NodeView, absent: Code) -> Codes:
-        return self.outcome(nodes).codes(nodes, absent)
-
-    def statuses_among(self, nodes: NodeView) -> dict[str, Status]:
-        return self.outcome(nodes).statuses()
 
     def outcome(self, nodes: NodeView) -> FilterOutcome:
         """The same as arrays, over the nodes of the domain. ``nodes``: these, or more."""

@@ -93,24 +93,19 @@ class Feasibility(ABC):
         """The rejections. Each node counts once, for the first instance that rejected it."""
 
     @abstractmethod
+    def outcome(self, nodes: NodeView) -> "FilterOutcome":
+        """The same as arrays. ``nodes``: the evaluated nodes or a superset."""
+
     def codes(self, nodes: NodeView, absent: Code) -> Codes:
         """uint8[nodes]: the code of each node. ``absent`` is the code of nodes that were not
         evaluated and, as in `NodeToStatus`, of nodes that no plugin rejected."""
-
-    @abstractmethod
-    def statuses_among(self, nodes: NodeView) -> dict[str, Status]:
-        """The status of each rejected node, by name. ``nodes``: the evaluated nodes or a
-        superset."""
-
-    @abstractmethod
-    def outcome(self, nodes: NodeView) -> "FilterOutcome":
-        """The same as arrays. ``nodes``: the evaluated nodes or a superset."""
+        return self.outcome(nodes).codes(nodes, absent)
 
     def node_to_status(self, nodes: NodeView, absent: Status | None = None) -> NodeToStatus:
         """The statuses of all ``nodes``; ``absent``: the status of nodes without one."""
         code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if absent is None else absent.code
         return NodeToStatus(
-            lambda: self.statuses_among(nodes),
+            lambda: self.outcome(nodes).statuses(),
             absent,
             lambda some: self.codes(some, code),
             lambda: self.summary().codes,
@@ -279,9 +274,6 @@ class FilterOutcome(Feasibility):
         by_row = np.full(int(rows.max(initial=-1)) + 1, absent, np.uint8)
         by_row[self.nodes.table.rows] = own
         return by_row[rows]
-
-    def statuses_among(self, nodes: NodeView) -> dict[str, Status]:
-        return self.statuses()
 
     def outcome(self, nodes: NodeView) -> "FilterOutcome":
         return self

@@ -51,7 +51,7 @@ class Feasibility:
 
     def rejections(self) -> dict[str, tuple[str, tuple[str, ...]]]:
         """Node → (plugin, reasons)."""
-        statuses = self.feasibility.statuses_among(self.nodes)
+        statuses = self.feasibility.outcome(self.nodes).statuses()
         return {name: (status.plugin, status.reasons) for name, status in statuses.items()}
 
     def turn_down(self, row: int, by: str, *reasons: str) -> int:

@@ -42,7 +42,7 @@ from bayplan.framework.filtering import Entry, Feasibility, FilterOutcome, Rejec
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.runtime import Framework
 from bayplan.framework.scoring import Choice, PluginScores, ScoreTable, total_scores
-from bayplan.framework.status import Code, Codes, Rejection, Status
+from bayplan.framework.status import Rejection
 from bayplan.journal import NodeScore, PluginScore, RejectionCount
 from bayplan.rng import tie_index
 from bayplan.state.change_log import Facet
@@ -755,12 +755,6 @@ class CellFeasibility(Feasibility):
         yield from self._whole.rejected()
         for rejected, _ in self._rejected:
             yield rejected
-
-    def codes(self, nodes: NodeView, absent: Code) -> Codes:
-        return self.outcome(nodes).codes(nodes, absent)
-
-    def statuses_among(self, nodes: NodeView) -> dict[str, Status]:
-        return self.outcome(nodes).statuses()
 
     def outcome(self, nodes: NodeView) -> FilterOutcome:
         """The same as arrays, over all nodes."""

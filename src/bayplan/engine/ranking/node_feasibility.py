@@ -25,7 +25,7 @@ from bayplan.framework.filtering import (
     RejectedNodes,
     RejectionSummary,
 )
-from bayplan.framework.status import Code, Codes, Status
+from bayplan.framework.status import Code, Codes
 from bayplan.journal import RejectionCount
 from bayplan.state.columns import Rows, distinct, places_of
 from bayplan.state.nodes import NodeView
@@ -181,9 +181,6 @@ class NodeFeasibility(Feasibility):
             by_number[by_number == Code.SUCCESS] = absent
             self._codes = absent, by_number[self._as_array()]
         return self._codes[1][nodes.table.index]
-
-    def statuses_among(self, nodes: NodeView) -> dict[str, Status]:
-        return self.outcome(nodes).statuses()
 
     def outcome(self, nodes: NodeView) -> FilterOutcome:
         """The rejections as arrays over all nodes."""
