@@ -218,6 +218,10 @@ class QueueingHint(Enum):
         return self.value
 
 
+def queue_if(may_help: object) -> QueueingHint:
+    return QueueingHint.QUEUE if may_help else QueueingHint.QUEUE_SKIP
+
+
 #: (waiting pod, old object, new object): old is None for an add, new is None for a delete.
 #: The pod is a PodInfo. Objects are PodInfo, Node, or the struct of their kind.
 QueueingHintFn = Callable[[Any, Any, Any], QueueingHint]

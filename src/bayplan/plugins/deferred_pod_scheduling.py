@@ -17,6 +17,7 @@ from bayplan.framework.events import (
     ClusterEventWithHint,
     EventResource,
     QueueingHint,
+    queue_if,
 )
 from bayplan.framework.plugin import (
     Caching,
@@ -90,7 +91,7 @@ class DeferredPodScheduling(
         is_own = self._concerns(pod) and pod.node_name == new.metadata.name
         was_closed = old is None or _is_closed(old)
         is_news = is_own and was_closed and not _is_closed(new)
-        return QueueingHint.QUEUE if is_news else QueueingHint.QUEUE_SKIP
+        return queue_if(is_news)
 
 
 def _is_closed(node: Node) -> bool:

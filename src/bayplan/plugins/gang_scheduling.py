@@ -16,6 +16,7 @@ from bayplan.framework.events import (
     ClusterEventWithHint,
     EventResource,
     QueueingHint,
+    queue_if,
 )
 from bayplan.framework.plugin import EnqueueExtensions, PermitPlugin, PreEnqueuePlugin
 from bayplan.framework.status import Code, Status, unresolvable
@@ -140,4 +141,4 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin, EnqueueExtensions):
         roots = {own, key}
         if self._trees.is_on:
             roots = {self._trees.top_of(each) for each in roots}
-        return QueueingHint.QUEUE if len(roots) == 1 else QueueingHint.QUEUE_SKIP
+        return queue_if(len(roots) == 1)

@@ -19,6 +19,7 @@ from bayplan.framework.events import (
     ClusterEventWithHint,
     EventResource,
     QueueingHint,
+    queue_if,
 )
 from bayplan.framework.plugin import (
     Caching,
@@ -109,10 +110,10 @@ def _after_node(pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
     """Upstream does not check whether the declared features are those that the pod needs."""
     before = old.status.declared_features or () if old is not None else None
     is_news = before is None or before != (new.status.declared_features or ())
-    return QueueingHint.QUEUE if is_news else QueueingHint.QUEUE_SKIP
+    return queue_if(is_news)
 
 
 def _after_itself(pod: PodInfo, old: Any, new: PodInfo) -> QueueingHint:
     """QUEUE if the pod needs other features than before."""
     is_news = required(old) != required(new)
-    return QueueingHint.QUEUE if is_news else QueueingHint.QUEUE_SKIP
+    return queue_if(is_news)

@@ -48,6 +48,7 @@ from bayplan.framework.events import (
     EventResource,
     QueueingHint,
     QueueingHintFn,
+    queue_if,
 )
 from bayplan.framework.plugin import (
     Caching,
@@ -335,7 +336,7 @@ class NodeResourcesFit(
         requested_names = self._wants(pod).requested_names
         grew = any(after.get(name, 0) > before.get(name, 0) for name in (PODS, *requested_names))
         grew = grew or bool(self._from_devices(pod, after))
-        return QueueingHint.QUEUE if grew else QueueingHint.QUEUE_SKIP
+        return queue_if(grew)
 
     # ---- devices --------------------------------------------------------------------------
 
@@ -433,7 +434,7 @@ _UNRESOLVABLE = np.uint8(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 def _after_pod_gone(pod: PodInfo, old: PodInfo, new: None) -> QueueingHint:
     """Any pod that was placed, or about to be, leaves room."""
     has_room = old.node_name or old.nominated_node_name
-    return QueueingHint.QUEUE if has_room else QueueingHint.QUEUE_SKIP
+    return queue_if(has_room)
 
 
 def _after_other_shrunk(pod: PodInfo, old: PodInfo, new: PodInfo) -> QueueingHint:
@@ -442,7 +443,7 @@ def _after_other_shrunk(pod: PodInfo, old: PodInfo, new: PodInfo) -> QueueingHin
     shrunk = new.node_name and any(
         amount and before.get(name, 0) > after.get(name, 0) for name, amount in pod.requests.items()
     )
-    return QueueingHint.QUEUE if shrunk else QueueingHint.QUEUE_SKIP
+    return queue_if(shrunk)
 
 
 def _after_itself_shrunk(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
@@ -459,7 +460,7 @@ def _after_class(pod: PodInfo, old: DeviceClass | None, new: DeviceClass) -> Que
     elif (old.spec.extended_resource_name or "") == stands_for:
         return QueueingHint.QUEUE_SKIP
     is_requested = any(name in pod.requests for name in names)
-    return QueueingHint.QUEUE if is_requested else QueueingHint.QUEUE_SKIP
+    return queue_if(is_requested)
 
 
 # ---- hints of pods that wait for a deferred resize ------------------------------------------
@@ -502,4 +503,4 @@ def _node_name(pod: PodInfo, changed: Any) -> str:
 
 
 def _after_growth(pod: PodInfo, old: PodInfo, new: PodInfo) -> QueueingHint:
-    return QueueingHint.QUEUE if pod.has_deferred_resize else QueueingHint.QUEUE_SKIP
+    return queue_if(pod.has_deferred_resize)

@@ -34,6 +34,7 @@ from bayplan.framework.events import (
     ClusterEventWithHint,
     EventResource,
     QueueingHint,
+    queue_if,
 )
 from bayplan.framework.plugin import (
     Caching,
@@ -330,7 +331,7 @@ def _after_csi_node_updated(pod: PodInfo, old: CSINode, new: CSINode) -> Queuein
     """QUEUE if some driver may attach more volumes than before; a missing number counts as 0."""
     before, after = _counts(old), _counts(new)
     grown = any(count > before.get(driver, 0) for driver, count in after.items())
-    return QueueingHint.QUEUE if grown else QueueingHint.QUEUE_SKIP
+    return queue_if(grown)
 
 
 def _counts(csi_node: CSINode) -> dict[str, int]:
@@ -344,14 +345,12 @@ def _counts(csi_node: CSINode) -> dict[str, int]:
 def _after_pod_gone(pod: PodInfo, old: PodInfo, new: None) -> QueueingHint:
     was_counted = bool(old.node_name or old.nominated_node_name)
     volumes = old.shape.volumes
-    if was_counted and (volumes.claims or volumes.migrated):
-        return QueueingHint.QUEUE
-    return QueueingHint.QUEUE_SKIP
+    return queue_if(was_counted and (volumes.claims or volumes.migrated))
 
 
 def _after_claim_added(pod: PodInfo, old: None, new: PersistentVolumeClaim) -> QueueingHint:
     key = namespaced_name(new.metadata.namespace, new.metadata.name)
-    return QueueingHint.QUEUE if key in pod.claim_keys() else QueueingHint.QUEUE_SKIP
+    return queue_if(key in pod.claim_keys())
 
 
 def _after_detached(pod: PodInfo, old: VolumeAttachment, new: None) -> QueueingHint:
@@ -361,4 +360,4 @@ def _after_detached(pod: PodInfo, old: VolumeAttachment, new: None) -> QueueingH
         return QueueingHint.QUEUE
     plugins = map(plugin_of, volumes.migrated)
     drivers = {plugin.driver for plugin in plugins if plugin is not None}
-    return QueueingHint.QUEUE if old.spec.attacher in drivers else QueueingHint.QUEUE_SKIP
+    return queue_if(old.spec.attacher in drivers)

@@ -21,7 +21,7 @@ from bayplan.api.objects import (
 from bayplan.api.selectors import EXISTS, first_untolerated, keeps_away, tolerates
 from bayplan.framework.arithmetic import uniform
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.events import ClusterEventWithHint, QueueingHint, taint_events
+from bayplan.framework.events import ClusterEventWithHint, QueueingHint, queue_if, taint_events
 from bayplan.framework.plugin import (
     Caching,
     EnqueueExtensions,
@@ -105,7 +105,7 @@ def _after_node(pod: PodInfo, old: Node | None, new: Node) -> QueueingHint:
     """QUEUE if the pod tolerates the node, and did not tolerate it or the node did not exist
     before."""
     was_closed = old is None or _closed(old, pod)
-    return QueueingHint.QUEUE if was_closed and not _closed(new, pod) else QueueingHint.QUEUE_SKIP
+    return queue_if(was_closed and not _closed(new, pod))
 
 
 def _after_tolerations(pod: PodInfo, old: Any, new: Any) -> QueueingHint:

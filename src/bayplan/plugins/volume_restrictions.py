@@ -21,6 +21,7 @@ from bayplan.framework.events import (
     ClusterEventWithHint,
     EventResource,
     QueueingHint,
+    queue_if,
 )
 from bayplan.framework.plugin import (
     Caching,
@@ -191,11 +192,8 @@ def _after_pod_gone(pod: PodInfo, old: PodInfo, new: None) -> QueueingHint:
     if _clash(own.exclusive, freed.exclusive):
         return QueueingHint.QUEUE
     shared = set(own.claim_names()) & set(freed.claim_names())
-    return QueueingHint.QUEUE if shared else QueueingHint.QUEUE_SKIP
+    return queue_if(shared)
 
 
 def _after_claim_added(pod: PodInfo, old: None, new: PersistentVolumeClaim) -> QueueingHint:
-    is_own = new.metadata.namespace == pod.namespace
-    if is_own and new.metadata.name in pod.shape.volumes.claim_names():
-        return QueueingHint.QUEUE
-    return QueueingHint.QUEUE_SKIP
+    return queue_if(pod.names_claim(new.metadata))

@@ -27,6 +27,7 @@ from bayplan.framework.events import (
     ClusterEventWithHint,
     EventResource,
     QueueingHint,
+    queue_if,
 )
 from bayplan.framework.plugin import (
     Caching,
@@ -182,23 +183,17 @@ def _within(topology: _Topology, nodes: NodeView) -> Mask:
 
 def _after_class_added(pod: PodInfo, old: None, new: StorageClass) -> QueueingHint:
     """Only to claims that wait for their first consumer a new class is of any help."""
-    waits = new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
-    return QueueingHint.QUEUE if waits else QueueingHint.QUEUE_SKIP
+    return queue_if(new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER)
 
 
 def _after_claim(
     pod: PodInfo, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim
 ) -> QueueingHint:
-    is_own = new.metadata.namespace == pod.namespace
-    if is_own and new.metadata.name in pod.shape.volumes.claim_names():
-        return QueueingHint.QUEUE
-    return QueueingHint.QUEUE_SKIP
+    return queue_if(pod.names_claim(new.metadata))
 
 
 def _after_volume(
     pod: PodInfo, old: PersistentVolume | None, new: PersistentVolume
 ) -> QueueingHint:
     """QUEUE if the volume is new, or its zone has changed."""
-    if old is None or _topologies(old) != _topologies(new):
-        return QueueingHint.QUEUE
-    return QueueingHint.QUEUE_SKIP
+    return queue_if(old is None or _topologies(old) != _topologies(new))

@@ -17,6 +17,7 @@ from bayplan.framework.events import (
     ClusterEventWithHint,
     EventResource,
     QueueingHint,
+    queue_if,
 )
 from bayplan.state.pods import PodInfo
 
@@ -71,7 +72,7 @@ class _PodHint:
         own = [each for each in self._of(action) if _is_own(each)]
         others = [each for each in self._of(action) if not _is_own(each)]
         answers = [_answer(each, pod, old, new) for each in (own or others if is_own else others)]
-        return QueueingHint.QUEUE if QueueingHint.QUEUE in answers else QueueingHint.QUEUE_SKIP
+        return queue_if(QueueingHint.QUEUE in answers)
 
     def _of(self, action: ActionType) -> Events:
         return [each for each in self._events if each.event.action & action]

@@ -341,6 +341,11 @@ class PodInfo(msgspec.Struct, frozen=True, eq=False):
         names = dict.fromkeys(map(self.claim_name, self.shape.volumes.claims))
         return (namespaced_name(self.namespace, name) for name in names)
 
+    def names_claim(self, claim: ObjectMeta) -> bool:
+        """Whether a volume of the pod names the claim; that of an ephemeral volume has no name."""
+        is_own = claim.namespace == self.namespace
+        return is_own and claim.name in self.shape.volumes.claim_names()
+
     def claim_name(self, use: ClaimUse) -> str:
         """The name of the claim that a volume uses. Upstream: VolumeClaimName."""
         return f"{self.name}-{use.volume_name}" if use.is_ephemeral else use.claim_name

@@ -36,6 +36,7 @@ from bayplan.framework.events import (
     ClusterEventWithHint,
     EventResource,
     QueueingHint,
+    queue_if,
 )
 from bayplan.framework.handle import Handle
 from bayplan.framework.plugin import (
@@ -140,7 +141,7 @@ def _after_claim(
 ) -> QueueingHint:
     if new is None:
         was_allocated = old is not None and old.allocation is not None
-        return QueueingHint.QUEUE if was_allocated else QueueingHint.QUEUE_SKIP
+        return queue_if(was_allocated)
     own = of_pod(pod)
     if isinstance(own, Status):
         return QueueingHint.QUEUE_SKIP

@@ -18,6 +18,7 @@ from bayplan.framework.events import (
     ClusterEventWithHint,
     EventResource,
     QueueingHint,
+    queue_if,
 )
 from bayplan.framework.plugin import (
     Caching,
@@ -119,7 +120,7 @@ class SpreadHints:
 
 
 def _answer(worth_it: bool) -> QueueingHint:
-    return QueueingHint.QUEUE if worth_it else QueueingHint.QUEUE_SKIP
+    return queue_if(worth_it)
 
 
 def _begins_or_ends_to_match(old: PodInfo, new: PodInfo, constraints: Sequence[Constraint]) -> bool:

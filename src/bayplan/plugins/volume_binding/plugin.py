@@ -31,6 +31,7 @@ from bayplan.framework.events import (
     ClusterEventWithHint,
     EventResource,
     QueueingHint,
+    queue_if,
 )
 from bayplan.framework.plugin import (
     Caching,
@@ -98,26 +99,22 @@ def registered_events() -> Sequence[ClusterEventWithHint]:
     ]
 
 
-def _worth(it: bool) -> QueueingHint:
-    return QueueingHint.QUEUE if it else QueueingHint.QUEUE_SKIP
-
-
 def _after_class(pod: PodInfo, old: StorageClass | None, new: StorageClass) -> QueueingHint:
     """Of a class only the topologies can change."""
     if old is None:
         return QueueingHint.QUEUE
-    return _worth((old.allowed_topologies or ()) != (new.allowed_topologies or ()))
+    return queue_if((old.allowed_topologies or ()) != (new.allowed_topologies or ()))
 
 
 def _after_claim(
     pod: PodInfo, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim
 ) -> QueueingHint:
     key = namespaced_name(new.metadata.namespace, new.metadata.name)
-    return _worth(key in pod.claim_keys())
+    return queue_if(key in pod.claim_keys())
 
 
 def _after_csi_node(pod: PodInfo, old: CSINode | None, new: CSINode) -> QueueingHint:
-    return _worth(old is None or _migrated(old) != _migrated(new))
+    return queue_if(old is None or _migrated(old) != _migrated(new))
 
 
 def _migrated(csi_node: CSINode) -> str:
@@ -129,7 +126,7 @@ def _after_driver(pod: PodInfo, old: CSIDriver, new: CSIDriver) -> QueueingHint:
     here."""
     is_used = new.metadata.name in pod.shape.volumes.inline_drivers
     stopped = bool(old.spec.storage_capacity) and not new.spec.storage_capacity
-    return _worth(is_used and stopped)
+    return queue_if(is_used and stopped)
 
 
 def _after_capacity(
@@ -139,7 +136,7 @@ def _after_capacity(
     if old is None:
         return QueueingHint.QUEUE
     before, after = CapacityInfo(old).volume_bytes_max, CapacityInfo(new).volume_bytes_max
-    return _worth(after is not None and (before is None or after > before))
+    return queue_if(after is not None and (before is None or after > before))
 
 
 # ---- scoring --------------------------------------------------------------------------------
