@@ -2,7 +2,7 @@
 
 import pytest
 
-from bayplan.api.objects import PodCondition
+from bayplan.api.objects import Condition
 from bayplan.ports import (
     ApiError,
     ConflictError,
@@ -60,7 +60,7 @@ def test_two_status_patches_are_merged(
 
 
 def patch(message: str | None, nominated: str | None) -> PatchPodStatus:
-    condition = PodCondition(type="PodScheduled", message=message) if message else None
+    condition = Condition(type="PodScheduled", message=message) if message else None
     return PatchPodStatus("default", "p", "uid", condition, nominated)
 
 

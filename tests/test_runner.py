@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from bayplan.adapters.embedded.cluster import EVENT, EmbeddedCluster
-from bayplan.api.objects import NODE, POD, PodCondition, Unstructured
+from bayplan.api.objects import NODE, POD, Condition, Unstructured
 from bayplan.clock import ManualClock
 from bayplan.config import config_from
 from bayplan.engine.scheduler import Scheduler
@@ -249,7 +249,7 @@ class Api:
 
 
 def patch_with(message: str, nominated: str | None = None, uid: str = "u") -> PatchPodStatus:
-    condition = PodCondition(type="PodScheduled", status="False", message=message)
+    condition = Condition(type="PodScheduled", status="False", message=message)
     return PatchPodStatus("default", "p", uid, condition if message else None, nominated)
 
 

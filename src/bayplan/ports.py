@@ -14,7 +14,7 @@ from typing import Any, Protocol, final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from bayplan.api.objects import ApiObject, Pod, PodCondition
+from bayplan.api.objects import ApiObject, Condition, Pod
 from bayplan.state.pods import PodInfo
 
 # ---- events in -----------------------------------------------------------------------------
@@ -296,7 +296,7 @@ class PatchPodStatus(Struct, frozen=True):
     namespace: str
     name: str
     uid: str
-    condition: PodCondition | None
+    condition: Condition | None
     nominated_node_name: str | None = None
 
     def merged_with(self, newer: "PatchPodStatus") -> "PatchPodStatus":

@@ -8,8 +8,8 @@ import yaml
 from bayplan.api.pod_groups import (
     KINDS,
     UPSTREAM_GROUP,
+    Condition,
     CoschedulingSpec,
-    PodGroupCondition,
     PodGroupStatus,
     api_group_of,
 )
@@ -56,7 +56,7 @@ def test_no_field_that_bayplan_reads_or_writes_is_pruned(file: Any) -> None:
     status = properties["status"]["properties"]
     # Only Kubernetes' own kind has claims that members share.
     assert set(status) == fields(PodGroupStatus) - {"resourceClaimStatuses"}
-    assert set(status["conditions"]["items"]["properties"]) == fields(PodGroupCondition)
+    assert set(status["conditions"]["items"]["properties"]) == fields(Condition)
 
 
 @every_file

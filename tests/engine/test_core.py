@@ -2,7 +2,7 @@
 
 import pytest
 
-from bayplan.api.objects import PodCondition
+from bayplan.api.objects import Condition
 from bayplan.clock import ManualClock
 from bayplan.engine.core import EngineCore, SerialExecutor
 from bayplan.engine.outbox import NOTE_BYTES_MAX, cut
@@ -13,7 +13,7 @@ from bayplan.testing import pod
 # ---- engine state ---------------------------------------------------------------------------
 
 
-UNTRUE = PodCondition(type="PodScheduled", status="False", reason="Unschedulable", message="no")
+UNTRUE = Condition(type="PodScheduled", status="False", reason="Unschedulable", message="no")
 
 
 def state(raise_bugs: bool = False) -> tuple[EngineCore, MemorySink]:
@@ -60,7 +60,7 @@ def test_a_cut_note_ends_as_in_upstream() -> None:
 # ---- a pod's status -------------------------------------------------------------------------
 
 
-def patches(engine: EngineCore) -> list[tuple[PodCondition | None, str | None]]:
+def patches(engine: EngineCore) -> list[tuple[Condition | None, str | None]]:
     effects = [e for e in engine.outbox.effects if isinstance(e, PatchPodStatus)]
     engine.outbox.effects.clear()
     return [(patch.condition, patch.nominated_node_name) for patch in effects]

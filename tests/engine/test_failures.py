@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bayplan.api.objects import PodCondition
+from bayplan.api.objects import Condition
 from bayplan.engine.failures import CLEAR_NOMINATION
 from bayplan.framework.events import default_events
 from bayplan.framework.status import Code, Status, unschedulable
@@ -25,9 +25,9 @@ BROKEN = Status(Code.ERROR, ("broken",))
 BEGINNING = "2026-01-01T00:00:00Z"
 
 
-def condition(reason: str, message: str, since: str | None = BEGINNING) -> PodCondition:
+def condition(reason: str, message: str, since: str | None = BEGINNING) -> Condition:
     """``since``: the transition time; None means that the condition was False before."""
-    return PodCondition(
+    return Condition(
         type="PodScheduled",
         status="False",
         reason=reason,

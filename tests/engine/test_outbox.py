@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.api.objects import PodCondition
+from bayplan.api.objects import Condition
 from bayplan.engine.outbox import PendingPatches
 from bayplan.framework.status import Code, Status, unschedulable
 from bayplan.ports import PatchPodStatus
@@ -17,10 +17,8 @@ from tests.framework.answering import answering
 UID = "uid-default/p"
 
 
-def condition(message: str) -> PodCondition:
-    return PodCondition(
-        type="PodScheduled", status="False", reason="Unschedulable", message=message
-    )
+def condition(message: str) -> Condition:
+    return Condition(type="PodScheduled", status="False", reason="Unschedulable", message=message)
 
 
 def patch(message: str = "", nominated: str | None = None) -> PatchPodStatus:

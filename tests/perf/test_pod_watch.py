@@ -3,7 +3,7 @@
 from typing import Any
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.api.objects import POD, Pod, PodCondition, PodStatus
+from bayplan.api.objects import POD, Condition, Pod, PodStatus
 from bayplan.clock import ManualClock
 from bayplan.objects.keys import ObjectKey, object_key
 from bayplan.perf.pod_watch import ATTEMPTED, SCHEDULED, BindingLog, NewlyBound, PodWatch, Wait
@@ -106,7 +106,7 @@ def test_a_removed_listener_gets_no_events() -> None:
 def test_a_status_with_another_condition_is_not_an_attempt() -> None:
     def check(world: WatchedCluster) -> None:
         wait = Wait([KEY], ATTEMPTED)
-        other = PodCondition(type="Ready", status="False")
+        other = Condition(type="Ready", status="False")
         wait.pod_changed(KEY, Pod(status=PodStatus(conditions=(other,))), False)
         assert not wait.done.done()
 

@@ -23,7 +23,7 @@ import msgspec
 from bayplan.adapters.embedded.api_features import api_features
 from bayplan.adapters.embedded.cluster import EVENT, EmbeddedCluster
 from bayplan.adapters.embedded.versioned_store import StoredObject
-from bayplan.api.objects import NODE, POD, Pod, PodCondition
+from bayplan.api.objects import NODE, POD, Condition, Pod
 from bayplan.clock import ManualClock
 from bayplan.config import config_from
 from bayplan.config.kubernetes_versions import NEWEST, KubernetesVersion
@@ -237,7 +237,7 @@ class World:
         """(seconds, node name) of the binding."""
         return self._bound.get(name)
 
-    def condition(self, name: str) -> PodCondition | None:
+    def condition(self, name: str) -> Condition | None:
         """The condition PodScheduled."""
         pod = self.pod(name).object
         assert isinstance(pod, Pod)

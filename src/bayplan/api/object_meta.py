@@ -50,6 +50,17 @@ class ObjectMeta(Api):
     finalizers: tuple[str, ...] | None = None
 
 
+class Condition(Api):
+    """An entry of the status of a pod or of a pod group."""
+
+    type: str = ""
+    status: str = ""
+    reason: str | None = None
+    message: str | None = None
+    last_transition_time: str | None = None
+    observed_generation: Int64 | None = None
+
+
 def controller_of(meta: ObjectMeta) -> OwnerReference | None:
     """The owner that controls an object. Upstream: metav1.GetControllerOf."""
     return next((owner for owner in meta.owner_references or () if owner.controller), None)

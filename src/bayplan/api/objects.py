@@ -33,6 +33,7 @@ from bayplan.api.device_objects import (
 from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET, PodDisruptionBudget
 from bayplan.api.object_meta import (
     Api,
+    Condition,
     Int64,
     LabelSelector,
     LabelSelectorRequirement,
@@ -59,6 +60,7 @@ from bayplan.lazy_loader import built
 
 __all__ = [
     "Api",
+    "Condition",
     "Int64",
     "LabelSelector",
     "LabelSelectorRequirement",
@@ -229,15 +231,6 @@ class PodSpec(Api):
     scheduling_group: PodSchedulingGroup | None = None
 
 
-class PodCondition(Api):
-    type: str = ""
-    status: str = ""
-    reason: str | None = None
-    message: str | None = None
-    last_transition_time: str | None = None
-    observed_generation: Int64 | None = None
-
-
 class ContainerStatus(Api):
     name: str = ""
     allocated_resources: Quantities | None = None
@@ -284,7 +277,7 @@ class PodStatus(Api):
     phase: str | None = None
     #: The reason of the pod's phase: the kubelet writes here why it did not admit the pod.
     reason: str | None = None
-    conditions: tuple[PodCondition, ...] | None = None
+    conditions: tuple[Condition, ...] | None = None
     nominated_node_name: str | None = None
     start_time: str | None = None
     container_statuses: tuple[ContainerStatus, ...] | None = None

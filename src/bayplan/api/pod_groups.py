@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypedDict, final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bayplan.api.object_meta import Api, Int64, ObjectMeta, Quantities
+from bayplan.api.object_meta import Api, Condition, Int64, ObjectMeta, Quantities
 
 #: Annotations for kinds without these fields: the node label whose value must (or should) be equal
 #: for the nodes of all members.
@@ -39,15 +39,6 @@ SCHEDULE_TIMED_OUT: Final = "ScheduleTimedOut"
 
 
 # ---- as the API has them ---------------------------------------------------------------------
-
-
-class PodGroupCondition(Api):
-    type: str = ""
-    status: str = ""
-    reason: str | None = None
-    message: str | None = None
-    last_transition_time: str | None = None
-    observed_generation: Int64 | None = None
 
 
 class PodGroupResourceClaim(Api):
@@ -94,7 +85,7 @@ class PodGroupStatus(Api):
     failed: Int64 | None = None
     schedule_start_time: str | None = None
     resource_claim_statuses: tuple[PodGroupResourceClaimStatus, ...] | None = None
-    conditions: tuple[PodGroupCondition, ...] | None = None
+    conditions: tuple[Condition, ...] | None = None
 
 
 class CoschedulingSpec(Api):
@@ -223,7 +214,7 @@ class PodGroup(Struct, frozen=True):
         """Whether two versions of an object are equal in all fields that placement reads."""
         return replace(other, kind=self.kind, metadata=self.metadata, status=self.status) == self
 
-    def condition(self, name: str) -> PodGroupCondition | None:
+    def condition(self, name: str) -> Condition | None:
         return next((c for c in self.status.conditions or () if c.type == name), None)
 
     def has_condition(self, name: str) -> bool:

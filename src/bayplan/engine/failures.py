@@ -13,7 +13,7 @@ from typing import Final, final
 
 from msgspec import Struct
 
-from bayplan.api.objects import PodCondition
+from bayplan.api.objects import Condition
 from bayplan.clock import Clock, rfc3339
 from bayplan.engine.outbox import POD_SCHEDULED, Outbox
 from bayplan.engine.resizes import Resizes
@@ -27,7 +27,7 @@ from bayplan.state.cache import ClusterView
 from bayplan.state.pods import PodInfo
 
 _FALSE = "False"
-_NO_CONDITION = PodCondition()
+_NO_CONDITION = Condition()
 
 CLEAR_NOMINATION: Final = Nomination(NominatingMode.OVERRIDE, "")
 
@@ -188,7 +188,7 @@ def _reason(failure: Failure) -> str:
 
 def unschedulable_condition(
     pod: PodInfo, reason: str, message: str, clock: Clock
-) -> PodCondition | None:
+) -> Condition | None:
     """The condition PodScheduled=False to write. None: the pod has it already."""
     old = _NO_CONDITION
     for condition in pod.status.conditions or ():
@@ -199,7 +199,7 @@ def unschedulable_condition(
         return None
     # The time of a condition changes only with its status. Otherwise no time is sent.
     since = None if old.status == _FALSE else rfc3339(clock.epoch_seconds())
-    return PodCondition(
+    return Condition(
         type=POD_SCHEDULED,
         status=_FALSE,
         reason=reason,

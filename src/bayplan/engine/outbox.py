@@ -13,7 +13,7 @@ from typing import final
 from msgspec import structs
 
 from bayplan.api.composite_pod_groups import COMPOSITE_POD_GROUP, CompositePodGroup
-from bayplan.api.objects import POD, PodCondition, PodStatus
+from bayplan.api.objects import POD, Condition, PodStatus
 from bayplan.api.pod_groups import PodGroup
 from bayplan.engine.telemetry import Telemetry
 from bayplan.framework.validation import failure_of
@@ -54,7 +54,7 @@ class Outbox:
         self.write_count = 0
 
     def patch_status(
-        self, pod: PodInfo, condition: PodCondition | None, nominated_node_name: str | None
+        self, pod: PodInfo, condition: Condition | None, nominated_node_name: str | None
     ) -> None:
         """Write a condition, a nomination ("" clears it), or both; nothing if nothing changes."""
         if nominated_node_name == self.pending_patches.nominated_node(pod):
@@ -183,7 +183,7 @@ class PendingPatches:
 
 
 #: A status in parts: nomination and condition PodScheduled, which a scheduler writes; remainder.
-_Essence = tuple[str, PodCondition | None, PodStatus]
+_Essence = tuple[str, Condition | None, PodStatus]
 
 
 def _applied(patch: PatchPodStatus, status: PodStatus) -> _Essence:
@@ -204,7 +204,7 @@ def _essence(status: PodStatus) -> _Essence:
     return status.nominated_node_name or "", own, remainder
 
 
-def _untimed(condition: PodCondition) -> PodCondition:
+def _untimed(condition: Condition) -> Condition:
     """The condition without the values that the API server sets."""
     return structs.replace(condition, last_transition_time=None, observed_generation=None)
 

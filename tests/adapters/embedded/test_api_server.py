@@ -11,7 +11,7 @@ from bayplan.adapters.embedded.api_server import (
     patched,
 )
 from bayplan.adapters.embedded.versioned_store import VersionedStore
-from bayplan.api.objects import PRIORITY_CLASS, Pod, PodCondition, decode
+from bayplan.api.objects import PRIORITY_CLASS, Condition, Pod, decode
 from bayplan.clock import ManualClock
 from bayplan.objects.keys import ObjectKey, key_of, object_key
 from bayplan.ports import ApiError, ConflictError, EventType, NotFoundError, PatchPodStatus
@@ -195,7 +195,7 @@ def test_a_patch_of_something_else_shares_the_spec(patch: Content) -> None:
 def test_a_condition_of_the_scheduler_shares_the_spec() -> None:
     timed = TimedServer()
     before = timed.server.create(pod(cpu="500m"))
-    condition = PodCondition(type="PodScheduled", status="False", message="no room")
+    condition = Condition(type="PodScheduled", status="False", message="no room")
     patch = PatchPodStatus("default", "web", timed.uid(), condition, "n1")
     after = timed.server.patch_pod_status(patch)
     assert isinstance(before.object, Pod)
@@ -466,7 +466,7 @@ NOW = "2026-01-01T00:00:05Z"
 
 
 def condition(status: str, message: str | None = None) -> PatchPodStatus:
-    condition = PodCondition(type="PodScheduled", status=status, message=message)
+    condition = Condition(type="PodScheduled", status=status, message=message)
     return PatchPodStatus("default", "web", "", condition)
 
 

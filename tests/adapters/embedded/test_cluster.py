@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from bayplan.adapters.embedded.cluster import EVENT, EVENTS_MAX, EmbeddedCluster
 from bayplan.adapters.embedded.versioned_store import Watch
 from bayplan.api.device_objects import RESOURCE_CLAIM
-from bayplan.api.objects import Pod, PodCondition
+from bayplan.api.objects import Condition, Pod
 from bayplan.clock import ManualClock
 from bayplan.objects.keys import ObjectKey, object_key
 from bayplan.ports import (
@@ -91,7 +91,7 @@ def test_the_embedded_cluster_implements_the_port() -> None:
         stored = cluster.create(pod())
         assert isinstance(stored.object, Pod)
         await cluster.bind(pod_info(stored.object), "n1")
-        condition = PodCondition(type="PodScheduled", status="True")
+        condition = Condition(type="PodScheduled", status="True")
         uid = stored.content["metadata"]["uid"]
         await cluster.patch_pod_status(PatchPodStatus("default", "web", uid, condition))
         await cluster.patch(POD, "default", "web", {"metadata": {"labels": {"a": "b"}}})

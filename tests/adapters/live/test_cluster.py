@@ -16,7 +16,7 @@ from bayplan.adapters.live.cluster import (
     open_cluster,
     status_patch,
 )
-from bayplan.api.objects import NODE, POD, PodCondition
+from bayplan.api.objects import NODE, POD, Condition
 from bayplan.ports import (
     ApiError,
     ConflictError,
@@ -75,7 +75,7 @@ def test_a_binding_answered_with_a_server_error_has_an_unknown_outcome(
 
 
 def test_a_status_patch_is_merged_by_the_server_and_names_the_uid() -> None:
-    condition = PodCondition(
+    condition = Condition(
         type="PodScheduled",
         status="False",
         reason="Unschedulable",

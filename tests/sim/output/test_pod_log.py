@@ -3,7 +3,7 @@
 import asyncio
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
-from bayplan.api.objects import POD, Pod, PodCondition
+from bayplan.api.objects import POD, Condition, Pod
 from bayplan.clock import ManualClock
 from bayplan.objects.keys import ObjectKey, object_key
 from bayplan.ports import PatchPodStatus
@@ -46,7 +46,7 @@ class Logged:
 
     def report_condition(self, message: str, nominated: str = "") -> None:
         self._later()
-        condition = PodCondition(type="PodScheduled", status="False", message=message)
+        condition = Condition(type="PodScheduled", status="False", message=message)
         uid = self.pod().metadata.uid or ""
         patch = PatchPodStatus("default", "web", uid, condition, nominated)
         asyncio.run(self.cluster.patch_pod_status(patch))

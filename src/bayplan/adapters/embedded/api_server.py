@@ -58,9 +58,9 @@ from bayplan.api.objects import (
     POD,
     PRIORITY_CLASS,
     UNREACHABLE_TAINT,
+    Condition,
     Node,
     Pod,
-    PodCondition,
     PodStatus,
     decode,
     is_terminal,
@@ -128,7 +128,7 @@ def patched(status: Content, patch: PatchPodStatus, stamp: str) -> Content:
     return status
 
 
-def _plain(condition: PodCondition) -> Content:
+def _plain(condition: Condition) -> Content:
     members = {
         "type": condition.type,
         "status": condition.status,

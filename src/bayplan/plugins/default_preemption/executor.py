@@ -15,7 +15,7 @@ from typing import final
 
 from msgspec import Struct
 
-from bayplan.api.objects import PodCondition, PodStatus
+from bayplan.api.objects import Condition, PodStatus
 from bayplan.clock import rfc3339
 from bayplan.framework.handle import Handle
 from bayplan.framework.preemption import Victims
@@ -79,7 +79,7 @@ class VictimWriter:
         self._message = f"{scheduler}: preempting to accommodate a higher priority {kind}"
         self._note = f"Preempted by {kind} {preemptor.uid} on node {preemptor.place}"
         #: The newest condition, which mostly serves all victims.
-        self._newest: PodCondition | None = None
+        self._newest: Condition | None = None
 
     def outranked(self) -> list[PodInfo]:
         """Pods of lower priority that are nominated there, by their status, too."""
@@ -133,7 +133,7 @@ class VictimWriter:
             await port.patch_pod_status(PatchPodStatus(*identity, condition))
         await port.delete_pod(*identity)
 
-    def _condition(self, victim: PodInfo) -> PodCondition | None:
+    def _condition(self, victim: PodInfo) -> Condition | None:
         """None: the status has this condition already."""
         old, message = disruption_target(victim.status), self._message
         if old is not None and old.status == "True":
@@ -146,7 +146,7 @@ class VictimWriter:
         is_same = newest is not None and newest.last_transition_time == since
         if newest is not None and is_same and newest.observed_generation == generation:
             return newest
-        newest = self._newest = PodCondition(
+        newest = self._newest = Condition(
             type=DISRUPTION_TARGET,
             status="True",
             reason=PREEMPTION_BY_SCHEDULER,
@@ -162,7 +162,7 @@ async def clear_nomination(port: BindPort, pod: PodInfo) -> None:
     await port.patch_pod_status(PatchPodStatus(pod.namespace, pod.name, pod.uid, None, ""))
 
 
-def disruption_target(status: PodStatus) -> PodCondition | None:
+def disruption_target(status: PodStatus) -> Condition | None:
     """The condition that announces an eviction."""
     for condition in status.conditions or ():
         if condition.type == DISRUPTION_TARGET:
