@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple, cast
 
-from bayplan.api.object_meta import ObjectMeta
+from bayplan.api.object_meta import ObjectMeta, OwnerReference
 from bayplan.api.objects import LAST_APPLIED_ANNOTATION
 
 #: An object as plain values, as in a manifest.
@@ -99,6 +99,16 @@ def key_of(content: Mapping[str, Any]) -> ObjectKey:
         return new_key((kind, "", name))
     namespace = meta.get("namespace") or DEFAULT_NAMESPACE
     return new_key((kind, namespace, name))
+
+
+def key_of_owner(owner: OwnerReference, namespace: str) -> ObjectKey:
+    """The key of the owner of an object. ``namespace``: of the object."""
+    return object_key(f"{owner.api_version} {owner.kind}", namespace, owner.name)
+
+
+def key_of_reference(owner: Mapping[str, Any], namespace: str) -> ObjectKey:
+    """As `key_of_owner`, of plain values."""
+    return object_key(kind_of(owner), namespace, owner.get("name") or "")
 
 
 def in_namespace(content: Any, namespace: str) -> Any:

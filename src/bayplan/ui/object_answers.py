@@ -10,10 +10,9 @@ from typing import Any, Final
 
 from bayplan.answers.document import Value
 from bayplan.answers.formats import written_document
-from bayplan.api.objects import OwnerReference
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.picture import plain, with_kind
-from bayplan.objects.keys import ObjectKey, object_key
+from bayplan.objects.keys import ObjectKey, key_of_owner
 from bayplan.problems import BadInputError
 from bayplan.sim.input.inputs import moved_back
 from bayplan.ui.answers import Computation
@@ -106,7 +105,7 @@ def _text(model: ClusterModel, kind: str, name: str) -> ObjectText:
         managed_fields=_yaml(managed) if managed else "",
         is_partial=whole is None,
         owners=tuple(
-            ObjectRow(kind=owner.kind, name=_name(_owner_key(key, owner)))
+            ObjectRow(kind=owner.kind, name=_name(key_of_owner(owner, key.namespace)))
             for owner in present.metadata.owner_references or ()
         ),
     )
@@ -114,10 +113,6 @@ def _text(model: ClusterModel, kind: str, name: str) -> ObjectText:
 
 def _yaml(content: Any) -> str:
     return written_document(content, "yaml").decode()
-
-
-def _owner_key(key: ObjectKey, owner: OwnerReference) -> ObjectKey:
-    return object_key(f"{owner.api_version} {owner.kind}", key.namespace, owner.name)
 
 
 def _keys(model: ClusterModel, kind: str, name: str) -> Iterator[ObjectKey]:

@@ -16,9 +16,9 @@ from bayplan.api.objects import (
     REPLICATION_CONTROLLER,
     STATEFUL_SET,
 )
-from bayplan.objects.keys import Content, ObjectKey, key_of, kind_of, object_key
+from bayplan.objects.keys import Content, ObjectKey, key_of, key_of_reference, kind_of, object_key
 from bayplan.objects.workloads import BOUND_TO_NODES, controller_reference, ordinal_of
-from bayplan.sim.input.controller_kinds import CONTROLLERS
+from bayplan.sim.input.controller_kinds import is_controller
 from bayplan.sim.input.controller_pods import is_active
 from bayplan.sim.input.workload import is_pod
 
@@ -43,10 +43,8 @@ def _controller(pod: Content) -> tuple[ObjectKey, str] | None:
     owner = controller_reference(pod)
     if owner is None or not owner.get("uid"):
         return None
-    kind = f"{owner.get('apiVersion')} {owner.get('kind')}"
-    if kind not in _KINDS:
-        return None
-    return object_key(kind, key_of(pod).namespace, owner.get("name") or ""), owner["uid"]
+    key = key_of_reference(owner, key_of(pod).namespace)
+    return (key, owner["uid"]) if key.kind in _KINDS else None
 
 
 def unknown_controllers(contents: Iterable[Content]) -> list[str]:
@@ -54,8 +52,7 @@ def unknown_controllers(contents: Iterable[Content]) -> list[str]:
     names: dict[str, None] = {}
     for content in filter(is_pod, contents):
         owner = controller_reference(content)
-        kind = f"{owner.get('apiVersion')} {owner.get('kind')}" if owner else ""
-        if owner and kind not in CONTROLLERS and owner.get("kind") not in BOUND_TO_NODES:
+        if owner and not is_controller(owner) and owner.get("kind") not in BOUND_TO_NODES:
             names[f"{owner.get('kind')} {key_of(content).namespace}/{owner.get('name')}"] = None
     return list(names)
 

@@ -38,7 +38,7 @@ from bayplan.api.disruption_objects import (
 from bayplan.api.object_meta import controller_of
 from bayplan.api.objects import POD, TERMINAL_PHASES, ObjectMeta, Pod
 from bayplan.api.selectors import Selector, SelectorError, label_selector
-from bayplan.objects.keys import Content, ObjectKey, object_key
+from bayplan.objects.keys import Content, ObjectKey, key_of_owner
 from bayplan.ports import ApiError
 
 # ---- the controller -------------------------------------------------------------------------
@@ -266,9 +266,7 @@ def _member(pod: Pod) -> _Member:
 
 def _owner_of(meta: ObjectMeta, namespace: str) -> _Owner | None:
     one = controller_of(meta)
-    if one is None:
-        return None
-    return _Owner(object_key(f"{one.api_version} {one.kind}", namespace, one.name), one.uid)
+    return None if one is None else _Owner(key_of_owner(one, namespace), one.uid)
 
 
 def is_ready(pod: Pod) -> bool:

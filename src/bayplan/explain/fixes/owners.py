@@ -28,7 +28,7 @@ from bayplan.api.objects import (
 )
 from bayplan.explain.fixes.edits import plain
 from bayplan.model.cluster_model import ClusterModel
-from bayplan.objects.keys import Content, ObjectKey, key_of_metadata
+from bayplan.objects.keys import Content, ObjectKey, key_of_metadata, key_of_owner
 from bayplan.objects.workloads import deployment_of
 from bayplan.printable import printable
 from bayplan.sim.input.controller_pods import pod_names
@@ -71,9 +71,7 @@ class Owners:
     def parent(self, meta: ObjectMeta, namespace: str) -> ObjectKey | None:
         """The controller that an object names."""
         owner = controller_of(meta)
-        if owner is None:
-            return None
-        return ObjectKey(f"{owner.api_version} {owner.kind}", namespace, owner.name)
+        return None if owner is None else key_of_owner(owner, namespace)
 
     def parent_of(self, key: ObjectKey) -> ObjectKey | None:
         """The controller that an object of the model names."""

@@ -8,7 +8,7 @@ from bayplan.api.objects import (
     REPLICATION_CONTROLLER,
     STATEFUL_SET,
 )
-from bayplan.sim.input.workload import Content
+from bayplan.objects.keys import Content, kind_of
 
 CONTROLLERS = (DEPLOYMENT, REPLICA_SET, STATEFUL_SET, DAEMON_SET, JOB, REPLICATION_CONTROLLER)
 #: Kinds with a number of replicas, without their groups.
@@ -19,4 +19,4 @@ PODS_MAX = 1_000_000
 
 
 def is_controller(content: Content) -> bool:
-    return f"{content.get('apiVersion')} {content.get('kind')}" in CONTROLLERS
+    return kind_of(content) in CONTROLLERS

@@ -21,7 +21,7 @@ from typing import Any, final
 from bayplan.adapters.embedded.field_validation import generated_name, stable_uid
 from bayplan.api.device_objects import RESOURCE_CLAIM
 from bayplan.api.objects import PERSISTENT_VOLUME, ApiObject
-from bayplan.objects.keys import ObjectKey, is_namespaced, key_of
+from bayplan.objects.keys import ObjectKey, is_namespaced, key_of, kind_of
 from bayplan.objects.object_store import ObjectStore
 from bayplan.sim.input.errors import LINES_MAX
 from bayplan.sim.input.object_checks import ObjectIndex
@@ -133,8 +133,7 @@ class Identities:
             return None
         named = self._index.named(kind, namespace if is_namespaced(kind) else "", name)
         if len(named) > 1:
-            whole = f"{reference.get('apiVersion')} {kind}"
-            named = [one for one in named if one.kind == whole]
+            named = [one for one in named if one.kind == kind_of(reference)]
         return named[0] if len(named) == 1 else None
 
     def _with_consumers(self, key: ObjectKey, claim: Content) -> Content:

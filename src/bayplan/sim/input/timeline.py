@@ -263,9 +263,7 @@ class StepSequence:
     def _has_controller(self, key: ObjectKey, *kinds: str) -> bool:
         """Whether a workload controller, of one of these kinds, owns an object."""
         owners = self.index[key]["metadata"].get("ownerReferences") or ()
-        return any(
-            f"{one.get('apiVersion')} {one.get('kind')}" in (kinds or CONTROLLERS) for one in owners
-        )
+        return any(kind_of(one) in (kinds or CONTROLLERS) for one in owners)
 
     def _with_owned(self, key: ObjectKey) -> list[ObjectKey]:
         """An object and the objects that it owns, as the garbage collector sees them."""

@@ -32,7 +32,7 @@ from bayplan.api.objects import (
     is_terminal,
 )
 from bayplan.clock import ManualClock
-from bayplan.objects.keys import ObjectKey, kind_of, object_key
+from bayplan.objects.keys import ObjectKey, key_of_reference, kind_of
 from bayplan.objects.workloads import controller_reference, deployment_of
 from bayplan.sim.input.controller_kinds import CONTROLLERS
 from bayplan.sim.input.controller_pods import target_node
@@ -343,8 +343,7 @@ class LossLog:
         """The workload of a controller: the Deployment of a ReplicaSet, if it is in the input."""
         name, stored = str(controller.key), self._owners.get(controller.uid)
         while stored is not None and (reference := _controlled_by(stored.content)) is not None:
-            kind = f"{reference.get('apiVersion')} {reference.get('kind')}"
-            name = str(object_key(kind, stored.key.namespace, reference.get("name", "")))
+            name = str(key_of_reference(reference, stored.key.namespace))
             stored = self._owners.get(reference["uid"])
         return name
 
@@ -393,8 +392,8 @@ def _controller(pod: Content) -> _Controller | None:
     reference = _controlled_by(pod)
     if reference is None:
         return None
-    kind, namespace = reference.get("kind", ""), pod["metadata"].get("namespace", "")
-    key = object_key(f"{reference.get('apiVersion')} {kind}", namespace, reference.get("name", ""))
+    kind = reference.get("kind", "")
+    key = key_of_reference(reference, pod["metadata"].get("namespace", ""))
     # A kubelet creates the mirror of a static pod for its own node, as a DaemonSet does.
     node = target_node(pod) if kind in (_DAEMON_SET, "Node") else None
     return _Controller(key, reference["uid"], node or "")

@@ -25,7 +25,14 @@ from bayplan.api.objects import JOB, NAMESPACE, NODE, POD, STATEFUL_SET, Pod
 from bayplan.clock import Clock
 from bayplan.durations import DurationError, parse_duration
 from bayplan.lazy_loader import built
-from bayplan.objects.keys import ObjectKey, key_of, kind_of, object_key
+from bayplan.objects.keys import (
+    ObjectKey,
+    key_of,
+    key_of_owner,
+    key_of_reference,
+    kind_of,
+    object_key,
+)
 from bayplan.objects.workloads import controller_reference
 from bayplan.ports import ApiError
 from bayplan.sim.input.controller_kinds import CONTROLLERS
@@ -412,9 +419,9 @@ class Driver:
 
     def _refuse_creation(self, content: Content, what: str, problem: ApiError) -> None:
         """Of the pods of one controller, the first refusal is noted and the others are counted."""
-        owners = content["metadata"].get("ownerReferences") or ()
-        for owner in owners[:1]:
-            key = object_key(owner["kind"], key_of(content).namespace, owner["name"])
+        owner = controller_reference(content)
+        if owner is not None:
+            key = key_of_reference(owner, key_of(content).namespace)
             self._refused_pods[key] += 1
             if self._refused_pods[key] > 1:
                 return
@@ -524,7 +531,7 @@ class Driver:
     def _make_room(self, key: ObjectKey, pod: Pod) -> None:
         """A pod has succeeded: create the next pod of its Job, if the Job still exists."""
         for owner in pod.metadata.owner_references or ():
-            job = object_key(f"{owner.api_version} {owner.kind}", key.namespace, owner.name)
+            job = key_of_owner(owner, key.namespace)
             if self._followers.get(owner.uid) and self._cluster.get(job) is not None:
                 running_loop().call_soon(self._follow, self._followers[owner.uid].popleft())
 

@@ -9,7 +9,7 @@ from typing import final
 
 from bayplan.adapters.embedded.admission.plugin import is_admitted
 from bayplan.api.objects import PERSISTENT_VOLUME_CLAIM
-from bayplan.objects.keys import Content, ObjectKey, key_of, object_key
+from bayplan.objects.keys import Content, ObjectKey, key_of, key_of_reference
 from bayplan.objects.workloads import controller_reference
 from bayplan.ports import ApiError
 from bayplan.sim.input.controller_kinds import CONTROLLERS
@@ -34,9 +34,7 @@ class RefusedNeeds:
         owner = controller_reference(content) if self._problems else None
         if owner is None or is_admitted(content):
             return None
-        kind = f"{owner.get('apiVersion')} {owner.get('kind')}"
-        key = object_key(kind, key_of(content).namespace, owner.get("name") or "")
-        return self._problems.get(key)
+        return self._problems.get(key_of_reference(owner, key_of(content).namespace))
 
     def of_claims(self, content: Content) -> ApiError | None:
         """Why a StatefulSet lacks a claim of a new pod; None: it has them all."""

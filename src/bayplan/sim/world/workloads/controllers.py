@@ -31,7 +31,7 @@ from bayplan.api.objects import (
     STATEFUL_SET,
 )
 from bayplan.clock import Clock
-from bayplan.objects.keys import Content, ObjectKey, key_of, kind_of, object_key
+from bayplan.objects.keys import Content, ObjectKey, key_of, key_of_reference, kind_of, object_key
 from bayplan.objects.workloads import controller_kind, is_bound_to_node
 from bayplan.ports import ApiError
 from bayplan.sim.input.controller_kinds import CONTROLLERS
@@ -355,10 +355,8 @@ class WorkloadControllers:
     def _owner_of(self, content: Content) -> _Owner | None:
         """The workload controller of an object, whether it exists or not."""
         for one in content["metadata"].get("ownerReferences") or ():
-            kind = f"{one.get('apiVersion')} {one.get('kind')}"
-            if kind in CONTROLLERS:
-                namespace = content["metadata"].get("namespace") or ""
-                key = object_key(kind, namespace, one.get("name") or "")
+            key = key_of_reference(one, content["metadata"].get("namespace") or "")
+            if key.kind in CONTROLLERS:
                 return _Owner(key, one.get("uid") or self._uid(key))
         return None
 
