@@ -32,7 +32,7 @@ class Waiting:
 def pending_cycles(*names: str) -> tuple[PendingExtenderCalls, Any, list[Any]]:
     cycles, cycle = PendingExtenderCalls(), Waiting()
     question = Question(tuple(map(Far, names)), ("n1",), ExtenderVerb.PRIORITIZE)
-    return cycles, cycle, cycles.park(cycle, question)  # pyright: ignore[reportArgumentType]
+    return cycles, cycle, cycles.add(cycle, question)  # pyright: ignore[reportArgumentType]
 
 
 def test_each_extender_call_has_its_own_token() -> None:

@@ -1,10 +1,10 @@
 """Pods that arrive one after another in a cluster that answers at once, as in a simulation.
 
 The theory. Such a cluster creates a pod only when the scheduler has nothing more to do. Between two
-creations there is always the same: the pod enters the queue, leaves it, gets its node, is bound, is
-reported as bound, and its event is written. Or it gets no node, and its event and its status are
-written. A shell that takes each of these steps in a turn of its own spends more on the turns than
-on the steps. So the engine takes the steps itself, and asks a source for the next pod.
+creations the same steps follow one another: the pod enters the queue, leaves it, gets its node, is
+bound, is reported as bound, and its event is written. Or it gets no node, and its event and its
+status are written. A shell that takes each of these steps in a turn of its own spends more on the
+turns than on the steps. So the engine takes the steps itself, and asks a source for the next pod.
 
 Why it stays true. The steps are those of the turns, in their order: changes, attempts, records,
 versions and events come as they come in turns. After each step this file compares what a turn would
@@ -51,7 +51,7 @@ class Arrivals:
         timed: Iterable[object],
         has_due_timer: Callable[[], bool],
     ) -> None:
-        """``timed``: while all are empty, no timer is due."""
+        """``timed``: all that has deadlines. While all of it is empty, no timer is due."""
         self._attempts = attempts
         self._events = events
         self._executor = executor
@@ -84,7 +84,7 @@ class Arrivals:
         )
         queue, observers, waiting_work = self._queue, executor.observers, executor.pending
         apply, groups = self._events.apply, self._group_controller
-        # They may be the same: not `any`, which is a call.
+        # The two may be the same object. They are tested one by one, because `any` would be a call.
         active, popped_early = queue.ready[0], queue.ready[-1]
         start, finished = self._attempts.start, self._attempts.placements.binding_finished
         while (added := source.arrival()) is not None:
@@ -135,7 +135,7 @@ class Arrivals:
             try:  # noqa: SIM105 - `suppress` costs three calls per pod
                 cluster.create_event_now(event)
             except ApiError:
-                pass  # events are best effort
+                pass  # A lost event harms nothing.
 
     def _report_failure(self, source: PodSource, cluster: ImmediateCluster) -> bool:
         """Write what a failed attempt says about its pod, and hand over what the watch reports of
@@ -150,7 +150,7 @@ class Arrivals:
         effects.clear()
         self._has_attempted = False
         for each in reports:
-            with suppress(ApiError):  # the pod is there, and events are best effort
+            with suppress(ApiError):  # A lost event harms nothing.
                 if isinstance(each, PatchPodStatus):
                     cluster.patch_pod_status_now(each)
                 elif isinstance(each, EmitEvent):

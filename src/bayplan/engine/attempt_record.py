@@ -108,8 +108,8 @@ def _rejections(cycle: Cycle, answer: CycleAnswer) -> tuple[RejectionCount, ...]
     absent, names = cycle.absent_status, ", ".join(sorted(cycle.narrowing))
     are_all_feasible = answer.feasible_count == answer.evaluated_count
     if are_all_feasible and not statuses and len(absent.reasons) == 1:
-        # The usual case for a member of a group, whose domain leaves the other nodes out, and for a
-        # pod of a DaemonSet, for which PreFilter does.
+        # This is the usual case for a member of a group, whose domain leaves the other nodes out,
+        # and for a pod of a DaemonSet, whose PreFilter leaves them out.
         return (RejectionCount(names, str(absent.code), absent.reasons[0], nodes=absent_count),)
     counts = Counter(feasibility.reason_counts_by_plugin())
     for status in statuses.values():

@@ -85,8 +85,8 @@ class Attempts:
     def start(self, pods: list[QueuedPodInfo], end_seconds: float = inf) -> None:
         """Make attempts at pods that were popped together, or at a group.
 
-        Pods that the run does not come to return to the queue and leave the list: what ends it is a
-        pod that needs a cycle, work that waits, and this time.
+        The run ends at a pod that needs a cycle, at work that waits, or at ``end_seconds``. The
+        pods that it does not come to leave the list and return to the queue.
         """
         place, now = 0, self._clock.now()
         while place < len(pods):
@@ -120,8 +120,8 @@ class Attempts:
     def _fail(
         self, pods: list[QueuedPodInfo], place: int, started_seconds: float, problem: Exception
     ) -> None:
-        """An attempt at the pod at this place raised, maybe after a run had placed pods behind it.
-        Those that have no effect yet fail with it."""
+        """An attempt at the pod at this place raised an exception. A run may have placed pods
+        behind it before: those that have no effect yet fail, too."""
         end, placed = place + 1, self.placements.by_uid
         while end < len(pods) and pods[end].pod.uid in placed:
             end += 1
@@ -136,7 +136,7 @@ class Attempts:
     def resume(self, token: int, answer: ExtenderAnswer) -> None:
         """An extender answered. If no answer is missing, the cycle starts again. An unknown token
         is ignored."""
-        complete = self._unplaced.parked.answered(token, answer)
+        complete = self._unplaced.pending_calls.answered(token, answer)
         if complete is None:
             return
         cycle, answered = complete
@@ -171,7 +171,7 @@ class Attempts:
 
     def _go_on(self, cycle: Cycle, question: Question | None) -> None:
         if question is not None:
-            self._unplaced.park(cycle, question)
+            self._unplaced.call_extenders(cycle, question)
         elif cycle.choice is not None:
             self._observe_seconds(self._clock.now() - cycle.started_seconds)
             if cycle.pod.node_name:

@@ -186,7 +186,8 @@ class BindingCycle(Struct):
             cluster.bind_now(self.pod, self.node_name)
         except ApiError:
             return None
-        # As `idle`, without further calls: this is the way of most bindings.
+        # This does what `Stopwatch.idle` does, without further calls, because most bindings come
+        # this way.
         watches["PreBind"].took[Code.SUCCESS](0.0)
         seconds = bind.now() - start
         bind.took[Code.SUCCESS](seconds)
@@ -261,7 +262,7 @@ class BindingCycle(Struct):
 
 
 def result_now(awaitable: Awaitable[T]) -> T | None:
-    """The result of what waits for nothing; None: it would wait, and is ended."""
+    """The result of an awaitable that does not wait. None: it would wait, so it is ended."""
 
     async def run() -> T:
         return await awaitable

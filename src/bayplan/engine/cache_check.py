@@ -18,7 +18,7 @@ from bayplan.state.pods import PodShape
 
 
 def differences(scheduler: Scheduler, nodes: Iterable[Node], pods: Iterable[Pod]) -> list[str]:
-    """One sentence each; ``nodes`` and ``pods``: all that the API has."""
+    """The differences, as one sentence each. ``nodes`` and ``pods``: all that the API has."""
     return _Comparison(scheduler, nodes, pods).differences()
 
 
@@ -64,7 +64,8 @@ class _Comparison:
                 yield f"pod {cached.key} {where} and on {cached.node_name} in the cache"
 
     def _is_on_its_way(self, uid: str) -> bool:
-        """At Permit or in a binding a pod counts before the API knows, and is in no queue."""
+        """Whether the pod waits at Permit or is in a binding. It then counts on its node before the
+        API knows, and is in no queue."""
         scheduler = self._scheduler
         is_begun = scheduler.cache.is_assumed(uid) or scheduler.queue.find(uid) is not None
         return is_begun and not scheduler.only_retries_wait

@@ -61,7 +61,7 @@ class SerialExecutor:
         self.observers.append(observer)
 
     def between(self) -> bool:
-        """Between two pieces of work that are run as one: call the observers. Returns whether other
+        """Call the observers between two pieces of work that are run as one. Returns whether other
         work comes first."""
         for observer in self.observers:
             observer()
@@ -166,7 +166,7 @@ class EngineCore:
         self.listed_kinds: frozenset[str] = frozenset()
         #: Whether pods with a deferred resize are tried: see engine.resizes.
         self.tries_resizes = self.gates.enabled("InPlacePodVerticalScalingSchedulerPreemption")
-        #: What of a pod counts.
+        #: The rules that say what a pod requests and which of its fields count.
         self.pod_rules = pod_rules(self.gates)
 
     def activate_due(self) -> None:

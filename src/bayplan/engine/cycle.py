@@ -37,7 +37,7 @@ from bayplan.state.pods import PodInfo
 class Restriction(NamedTuple):
     """Why an attempt does not look at all nodes."""
 
-    #: The instance that registers the events after which it may; "": no event helps.
+    #: The plugin instance whose events wake the pod; "": no event helps.
     plugin: str
     #: The reason of the nodes that the attempt does not look at.
     reason: str
@@ -47,7 +47,8 @@ class Restriction(NamedTuple):
 
 #: A group that is to stay together is tried in one domain at a time.
 OUTSIDE_OF_DOMAIN = Restriction("", "node(s) outside of the domain that the group was tried in")
-#: The same under the gate TopologyAwareWorkloadScheduling: a placement is all that messages count.
+#: The same under the gate TopologyAwareWorkloadScheduling: messages count only the nodes of the
+#: placement.
 OUTSIDE_OF_PLACEMENT = OUTSIDE_OF_DOMAIN._replace(is_counted=False)
 _NOT_LOOKED_AT = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 
@@ -146,7 +147,8 @@ class Cycle:
 
     @property
     def is_scored(self) -> bool:
-        """Whether the feasible nodes have scores: one feasible node is chosen without."""
+        """Whether the feasible nodes have scores. A single feasible node is chosen without
+        scores."""
         if self.ranked_answer is None:
             return self.table is not None
         return self.choice is not None and self.ranked_answer.feasible_count > 1
@@ -169,8 +171,8 @@ class Cycle:
         return self.choice is not None or self.status is not None
 
     def begin_anew(self, snapshot: Snapshot) -> None:
-        """Back to the first step: nodes, nominations and objects may have changed. The answers of
-        extenders stay."""
+        """Return to the first step, because nodes, nominations and objects may have changed. The
+        answers of extenders stay."""
         before = self.state
         self.snapshot, self.state = snapshot, CycleState()
         self.state.record_plugin_metrics = before.record_plugin_metrics
@@ -181,8 +183,8 @@ class Cycle:
         self.extender_round.begin_anew()
 
     def start_with(self, state: CycleState, entry: SignatureEntry | None) -> None:
-        """Take the notes of an earlier attempt at a pod of this signature. ``entry``: None: the
-        cycle runs without cached results."""
+        """Take the notes of an earlier attempt at a pod of this signature. ``entry``: the entry of
+        the signature; None: the cycle runs without cached results."""
         state.record_plugin_metrics = self.state.record_plugin_metrics
         state.group_notes = self.state.group_notes
         state.pods_to_activate = {}
@@ -192,7 +194,7 @@ class Cycle:
 
     @property
     def absent_count(self) -> int:
-        """Nodes that were not filtered, though others were."""
+        """The number of nodes that were not filtered, while others were."""
         if self.ranked_answer is not None and self.node_names is None:
             # A ranking of all nodes, or its cells.
             return 0
@@ -201,7 +203,7 @@ class Cycle:
 
     @property
     def absent_status(self) -> Status:
-        """Of the nodes that were not filtered."""
+        """The status of the nodes that were not filtered."""
         if self.status is not None and self.feasibility is None:
             return self.status
         if self.node_names is None:
@@ -218,7 +220,7 @@ class Cycle:
         return pod.on_node(node_name)
 
     def fit_error(self) -> FitError:
-        """Why no node was found."""
+        """The reasons why no node was found."""
         diagnosis = Diagnosis(unschedulable_plugins=set(self.narrowing))
         feasibility = self.feasibility
         if feasibility is None:
@@ -237,7 +239,7 @@ class Cycle:
         return FitError(self.pod.key, self.snapshot.node_count - self._uncounted_count(), diagnosis)
 
     def _uncounted_count(self) -> int:
-        """Nodes that messages leave out."""
+        """The number of nodes that messages leave out."""
         if self.within is None or self.restriction.is_counted:
             return 0
         return self.snapshot.node_count - len(self.within)

@@ -37,20 +37,21 @@ class CycleAnswer(Protocol):
         ...
 
     def choose(self, seed: int, pod_uid: str, attempt: int) -> Choice:
-        """The node with the highest total; among equals the one that is drawn. Two nodes or more
-        are feasible."""
+        """The node with the highest total; among equal ones, the one that is drawn. At least two
+        nodes must be feasible."""
         ...
 
     def best_total(self) -> int:
-        """The highest total. Two nodes or more are feasible."""
+        """The highest total. At least two nodes must be feasible."""
         ...
 
     def best_scores(self, count_max: int) -> tuple[NodeScore, ...]:
-        """The scores of the best nodes, best first; equals in draw order. The nodes have scores."""
+        """The scores of the best nodes, the best first, and equal ones in draw order. The nodes
+        must have scores."""
         ...
 
     def feasible_nodes(self, nodes: NodeView) -> NodeView:
-        """The feasible ones among ``nodes``, which has them all."""
+        """The feasible nodes among ``nodes``, which contains all of them."""
         ...
 
     def score_table(self, nodes: NodeView) -> ScoreTable:

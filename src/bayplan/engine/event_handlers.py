@@ -84,7 +84,7 @@ _NODE_DELETE = ClusterEvent(EventResource.NODE, ActionType.DELETE)
 
 _DELETED = EventType.DELETED
 
-#: Of how many of the newest pods the shapes stay.
+#: The number of the newest pods whose shapes stay.
 NEWEST_SHAPES_MAX = 512
 
 #: The labels of an event in scheduler_event_handling_duration_seconds.
@@ -103,7 +103,8 @@ _SLICE_UPDATED = (_SLICE_UPDATE.label,)
 class PluginObjects:
     """Writes what plugins look up: a change drops what was computed from objects of its kind.
 
-    Pods (as PodInfo) and nodes are written only if a plugin lists their kind; all other kinds are.
+    Pods (as PodInfo) and nodes are written only if a plugin lists their kind. All other kinds are
+    always written.
     """
 
     def __init__(
@@ -192,7 +193,7 @@ class EventHandlers:
         self._resizes = resizes
         #: As upstream, a new pending pod is an event only if groups can wait for the pod.
         self._reports_pending_pods = gates.schedules_gangs
-        #: The events of the version that is answered as.
+        #: The events of the Kubernetes version that the scheduler answers as.
         has_declared_features = gates.enabled("NodeDeclaredFeatures")
         self._vocabulary = event_vocabulary(gates.behaviour, has_declared_features)
         self._bound_pods_end_nominations = gates.behaviour.bound_pods_end_nominations
@@ -290,7 +291,8 @@ class EventHandlers:
             self._cluster.pods[uid] = new
             if POD in self._plugin_objects.listed_kinds:
                 self._plugin_objects.put(POD, new)
-            # The same version is delivered again after a reconnect. No version: always new.
+            # The same version is delivered again after a reconnect. An object without a version is
+            # always new.
             version = new.metadata.resource_version
             if old is None:
                 if new.node_name:
@@ -335,7 +337,8 @@ class EventHandlers:
             self._telemetry.note(f"{pod.metadata.namespace}/{pod.metadata.name}", text)
 
     def _compiled_group(self, event: WatchEvent) -> PodGroup | None:
-        """None for an invalid object of a configured kind; the reason is a note in the journal."""
+        """The group of an object. None: the object of a configured kind is invalid; a note in the
+        journal has the reason."""
         row = self._group_kinds.by_kind[event.kind]
         try:
             decoded = decoded_as(event.kind, row.decoded_as, event.object)
@@ -394,7 +397,7 @@ class EventHandlers:
     def _updated_pending(self, old: PodInfo, new: PodInfo, is_echo: bool) -> Labels:
         """``is_echo``: the update is a patch of this scheduler, which is no event for the pod."""
         if self._cluster.cache.is_assumed(new.uid):
-            # Its binding is in progress, so only a deletion matters.
+            # The binding of the pod is in progress, so only a deletion matters.
             if new.is_terminating and not old.is_terminating:
                 self._assumed_deleted(new)
             return _POD_UPDATED
@@ -449,7 +452,7 @@ class EventHandlers:
     # together, which takes a third of the time of an event for each.
 
     def add_pods(self, pods: Iterable[Pod]) -> None:
-        """As `apply` of an event ADDED of each pod, in this order."""
+        """Do what `apply` does for an event ADDED of each pod, in this order."""
         now = self._clock.now
         start, placed = now(), list[PodInfo]()
         for pod in pods:
@@ -575,5 +578,5 @@ def _groups_of(
 
 
 def added(pod: Pod) -> WatchEvent:
-    """The event of a new pod."""
+    """Make the event of a new pod."""
     return WatchEvent(EventType.ADDED, POD, pod, pod.metadata.resource_version or "")

@@ -33,7 +33,7 @@ from bayplan.state.pods import PodInfo
 EXCLUSIVE_NAME: Final = "PodGroupExclusiveTopology"
 TAKEN: Final = "node(s) in a domain that another group of pods has alone"
 NOT_ALONE: Final = "node(s) in a domain that the group would not have alone"
-#: A group no longer has its domains alone.
+#: The event that a group no longer has its domains alone.
 EXCLUSIVE_OVER: Final = ClusterEvent(EXCLUSIVE_NAME, ActionType.DELETE)
 _NODE_CHANGES: Final = ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_NODE_LABEL
 EXCLUSIVE_EVENTS: Final = (
@@ -42,7 +42,8 @@ EXCLUSIVE_EVENTS: Final = (
     ClusterEventWithHint(ClusterEvent(EventResource.NODE, _NODE_CHANGES)),
 )
 
-#: The occupants of a node: no pod that counts; pods of no group, or of several.
+#: Two values of the occupants of a node: no pod counts; the pods are of no group, or of several
+#: groups.
 _NOBODY: Final = -1
 _SEVERAL: Final = -2
 
@@ -79,8 +80,8 @@ def is_daemon(pod: PodInfo) -> bool:
 
 
 def domain_nodes(nodes: NodeView, state: GroupState, names: Iterable[str]) -> frozenset[str]:
-    """The nodes of the domains that a group has alone if its members are on these nodes; none: the
-    group is not exclusive."""
+    """The nodes of the domains that a group has alone if its members are on these nodes. There are
+    none if the group is not exclusive."""
     if state.group is None or not state.group.exclusive_topology:
         return frozenset()
     all_names = nodes.names()

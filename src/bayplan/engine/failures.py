@@ -140,7 +140,8 @@ class FailureHandler:
             self._emit(pod, failure)
 
     def _requeue(self, queued: QueuedPodInfo, failure: Failure) -> PodInfo | None:
-        """The newest version of the pod. None: it is deleted, or it runs and stays as it is."""
+        """Return the pod to the queue, and return its newest version. None: the pod is deleted, or
+        it runs and stays as it is."""
         uid, diagnosis = queued.pod.uid, failure.diagnosis
         queued.unschedulable_plugins = shared_names(diagnosis and diagnosis.unschedulable_plugins)
         queued.pending_plugins = shared_names(diagnosis and diagnosis.pending_plugins)

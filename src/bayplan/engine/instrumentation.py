@@ -20,8 +20,8 @@ from bayplan.queue.sub_queues import GROUP_ENTITY
 from bayplan.state.cache import Cache, ClusterView
 from bayplan.state.pods import PodInfo
 
-#: Labels of scheduler_pending_pods for members of groups that are in no queue. Incomplete: the
-#: group has no object yet. Pending: the member came during an attempt at its group.
+#: Labels of scheduler_pending_pods for members of groups that are in no queue. `INCOMPLETE`: the
+#: group has no object yet. `PENDING`: the member came during an attempt at its group.
 INCOMPLETE, PENDING = "incomplete", "pending"
 
 _PRE_ENQUEUE = "PreEnqueue"
@@ -54,7 +54,7 @@ class QueueJournal:
         self._telemetry.note(plugin, status.message, plugin)
 
     def key_failed(self, queued: QueuedPodInfo, plugin: str, error: BaseException) -> None:
-        """QueueSort gives no valid key for the pod."""
+        """Note that QueueSort gives no valid key for the pod."""
         status = failure_of(plugin, "QueueSort", error)
         self._telemetry.plugin_failed(queued.pod.key, plugin, status.message)
 
@@ -168,7 +168,8 @@ def show_features(metrics: SchedulerMetrics, gates: FeatureGates) -> None:
 
 
 def reuse_of(framework: Framework, cluster: ClusterView, telemetry: Telemetry) -> ResultCache:
-    """The result cache of a profile. Its remarks go to the journal, and its look-ups are timed."""
+    """Make the result cache of a profile. Its remarks go to the journal, and its look-ups are
+    timed."""
     name = framework.profile_name
     duration = telemetry.metrics.node_hint_duration
     took = duration.of("no_hint", name), duration.of("hint", name)

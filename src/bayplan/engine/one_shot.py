@@ -89,7 +89,7 @@ class OneShotEvaluator:
             self._cluster.take_back()
 
     def preempt(self, profile: str, pod: PodInfo, victims: Mapping[str, Sequence[str]]) -> set[str]:
-        """Nodes that can take the pod when their victims (uids, by node) have left. Raises
+        """The nodes that can take the pod when their victims (uids, by node) have left. Raises
         EvaluationError."""
         try:
             return self._preempt(self._frameworks[profile], pod, victims)

@@ -48,7 +48,8 @@ class Outbox:
         self._telemetry = telemetry
         self.effects: deque[Effect] = deque()
         self.pending_patches = PendingPatches()
-        #: Called when there is an effect or a retry that no call of the shell brought about.
+        #: The function that is called when there is an effect or a retry that no call of the shell
+        #: caused.
         self.wake: Callable[[], None] = _do_nothing
         #: Writes of plugins that the shell performs and that no cycle waits for.
         self.write_count = 0
@@ -56,7 +57,8 @@ class Outbox:
     def patch_status(
         self, pod: PodInfo, condition: Condition | None, nominated_node_name: str | None
     ) -> None:
-        """Write a condition, a nomination ("" clears it), or both; nothing if nothing changes."""
+        """Write a condition, a nomination ("" clears it), or both. Writes nothing if nothing
+        changes."""
         if nominated_node_name == self.pending_patches.nominated_node(pod):
             nominated_node_name = None
         if nominated_node_name is None and condition is None:
@@ -78,7 +80,7 @@ class Outbox:
         if len(note) * 4 > NOTE_BYTES_MAX:
             self.emit_event(event)
         else:
-            # As `emit_event`, without a call for each pod.
+            # This does what `emit_event` does, without a call for each pod.
             self.effects.append(event)
 
     def emit_about_group(
@@ -98,7 +100,7 @@ class Outbox:
     def perform(
         self, subject: str, write: Callable[[BindPort], Awaitable[None]], plugin: str
     ) -> None:
-        """Have a plugin's write performed, which no cycle waits for.
+        """Let the shell perform a plugin's write that no cycle waits for.
 
         A refusal by the API, and a failure of the plugin that writes, become notes.
         """
@@ -182,7 +184,8 @@ class PendingPatches:
         return False
 
 
-#: A status in parts: nomination and condition PodScheduled, which a scheduler writes; remainder.
+#: A status in three parts: the nomination and the condition PodScheduled, which a scheduler writes,
+#: and the remainder.
 _Essence = tuple[str, Condition | None, PodStatus]
 
 

@@ -10,8 +10,8 @@ changed since the pod before, and that is mostly the plugin of the amounts.
 The pods of a DaemonSet differ in nothing but the node that they name (`PodShape.pin`). A plugin
 that does not read the pin answers for each of them alike, and one with `Caching.follows_pin`
 answers for its node as without the pin. So one pod without a pin stands for all of them: each node
-passes its filters or does not. They are called for one node at a time, and for all nodes at once
-when they were called often.
+passes its filters or does not. The filters are called for one node at a time, and for all nodes at
+once after they were called often.
 
 What would break it: a plugin that looks across nodes, or that does not sign the pod. Such a plugin
 rules the node out, unless PreFilter skips it.
@@ -81,14 +81,16 @@ class PinnedNode:
         unpinned: PodInfo | None,
         object_generation: int,
     ) -> None:
-        """``filters``: each instance that takes part, with the facets that it reads.
-        ``rejection``: of the other nodes. ``cycle``: in which the node ``name`` passed.
-        ``unpinned``: stands for all pods that differ in their pin; None: all pods have the node."""
+        """``filters``: each instance that takes part, with the facets that it reads. ``rejection``:
+        the one of the other nodes. ``cycle``: the cycle in which the node ``name`` passed.
+        ``unpinned``: the pod that stands for all pods that differ in their pin; None: all pods name
+        the same node."""
         self._table = table
         self.name = name
         self._filters = filters
         self._rejections = (rejection,)
-        #: By row, the generation; 0: the node was not evaluated, or it did not pass.
+        #: By row, the generation up to which the node passed; 0: it was not evaluated, or it did
+        #: not pass.
         self._passed = array("q", bytes(8 * table.capacity))
         self._passed[table.row_of[name]] = cycle.snapshot.generation
         self._single_count = 0
@@ -108,7 +110,7 @@ class PinnedNode:
         return self
 
     def for_journal(self) -> tuple[int, tuple[RejectionCount, ...]]:
-        """One node is feasible. PreFilter left the other nodes out."""
+        """What the journal says: one node is feasible, and PreFilter left the other nodes out."""
         absent_count, (rejection,) = self._table.node_count - 1, self._rejections
         if rejection.nodes != absent_count:
             plugin, code, reason = rejection.plugin, rejection.code, rejection.reason
@@ -116,7 +118,7 @@ class PinnedNode:
         return 1, self._rejections if absent_count else ()
 
     def choose(self, seed: int, pod_uid: str, attempt: int) -> Choice:
-        """The node, whatever is drawn."""
+        """The node, whichever number is drawn."""
         return Choice(self.name)
 
     def best_scores(self, count_max: int) -> tuple[NodeScore, ...]:
@@ -168,7 +170,7 @@ class PinnedNode:
         return True
 
     def _evaluate(self, evaluator: SingleNodeEvaluator, row: int, bits: int) -> bool:
-        """Whether a row passes, of which these facets changed."""
+        """Whether a row passes in which these facets changed."""
         if self._unpinned is not None and bits == ALL_FACETS:
             nodes = evaluator.nodes
             if self._single_count >= _SINGLE_MAX + len(nodes) // _NODES_PER_SINGLE:
@@ -183,7 +185,7 @@ class PinnedNode:
         return True
 
     def _evaluate_all(self, evaluator: SingleNodeEvaluator, nodes: NodeView) -> None:
-        """Call the filters for all nodes. Raises RankingInvalid where one fails."""
+        """Call the filters for all nodes. Raises RankingInvalid if one of them fails."""
         outcome = FilterOutcome(nodes, all_true(len(nodes)))
         for name, _ in self._filters:
             call = evaluator.calls.filter_of[name]
@@ -195,7 +197,7 @@ class PinnedNode:
         passed[rows[outcome.feasible]] = self._table.log.generation
 
     def _changed_facets(self, row: int) -> int:
-        """Of the row, since it passed; all facets if it did not."""
+        """The facets of the row that changed since it passed; all facets if it did not pass."""
         table, since = self._table, self._passed[row]
         log = table.log
         if max(table.generation_of(row), log.all_rows_generation) <= since:
@@ -218,9 +220,9 @@ def pinned_node_of(
     *,
     cluster: ClusterView,
 ) -> PinnedNode | None:
-    """The node that a cycle was left with, and chose. None: other plugins decide about the next
-    pod than those that answer from the template and the row; or no such pod has come before, and
-    the next one may be another."""
+    """The node that PreFilter left to a cycle, and that the cycle chose. None: other plugins decide
+    about the next pod than those that answer from the template and the row; or no such pod has come
+    before, and the next one may be another."""
     state, choice, names = cycle.state, cycle.choice, cycle.node_names
     calls, skipped = cycle.framework.calls(state, cycle.pod), state.skip_filter_plugins
     plugins = cycle.framework.plugins
@@ -267,8 +269,8 @@ def pinned_node_of(
 
 
 def _unpinned(cycle: Cycle, nodes: NodeView) -> PodInfo | None:
-    """Stands for all pods that differ from the cycle's in the pin alone. None: the pod has no pin,
-    or a plugin may answer by it that does not promise `Caching.follows_pin`."""
+    """A pod that stands for all pods that differ from the cycle's pod in the pin alone. None: the
+    pod has no pin, or a plugin may answer by it that does not promise `Caching.follows_pin`."""
     pod, framework = cycle.pod, cycle.framework
     pin = pod.shape.pin
     if pin is None or not framework.signer.signs_templates:

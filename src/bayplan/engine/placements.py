@@ -62,7 +62,7 @@ class PlacedPod(Struct):
 
     queued: QueuedPodInfo
     framework: Framework
-    #: On its node.
+    #: The pod as it is on its node.
     pod: PodInfo
     state: CycleState
     started_seconds: float
@@ -102,7 +102,7 @@ class AttemptBoundary:
         *args: P.args,
         **options: P.kwargs,
     ) -> None:
-        """A step of an attempt at one pod."""
+        """Run a step of an attempt at one pod."""
         try:
             step(*args, **options)
         except Exception as problem:  # noqa: BLE001 - see `run`
@@ -111,8 +111,8 @@ class AttemptBoundary:
     def fail_for_pods(
         self, pods: Sequence[QueuedPodInfo], started_seconds: float, problem: Exception
     ) -> None:
-        """A step of an attempt at one pod, or at pods of a run, raised. For callers on the way of
-        every pod, which catch the exception themselves."""
+        """End a step of an attempt at one pod, or at pods of a run, that raised an exception.
+        Callers that each pod passes through catch the exception themselves, and call this."""
         failure = self._failure(pods[0].pod.key, pods, problem)
         for queued in pods:
             self._failures.handle(queued, started_seconds, failure)
@@ -124,8 +124,9 @@ class AttemptBoundary:
         step: Callable[[], None],
         fail: Callable[[Failure], None],
     ) -> None:
-        """A step of an attempt at these pods. If it raises, the pods give back everything that they
-        hold, and ``fail`` ends the attempt; where bugs end the run, the exception does."""
+        """Run a step of an attempt at these pods. If it raises an exception, the pods give back
+        everything that they hold, and ``fail`` ends the attempt; where bugs end the run, the
+        exception does."""
         try:
             step()
         except Exception as problem:  # noqa: BLE001 - the boundary of an attempt: no pod is lost
@@ -223,7 +224,7 @@ class Placements:
         self._end = end
         #: Only this class writes.
         self.by_uid: dict[str, PlacedPod] = {}
-        #: None: there is none.
+        #: The log of what attempts depend on. None: there is none.
         self._extenders = extenders or None
         self.boundary = AttemptBoundary(cluster, telemetry, failures, self.drop)
         self.permit_waits = permit_waits
@@ -234,7 +235,7 @@ class Placements:
     # ---- the end of the cycle -------------------------------------------------------------
 
     def place(self, cycle: Cycle, node_name: str) -> None:
-        """A node was chosen."""
+        """Place the pod of a cycle that chose a node."""
         framework = cycle.framework
         pod = cycle.pod_on(node_name)
         placed = PlacedPod(cycle.queued, framework, pod, cycle.state, cycle.started_seconds)
@@ -263,9 +264,9 @@ class Placements:
             self._fail(placed, _failure_at_permit(placed, status))
 
     def place_straight(self, run: Sequence[PlacedPod], records: Iterable[AttemptRecord]) -> None:
-        """Nodes were chosen without a cycle, no plugin takes part before Bind, and the binding is
-        one request. The pods are in no group, and no pod is nominated. The attempt at the first pod
-        has begun."""
+        """Place the pods of a run. Their nodes were chosen without a cycle, no plugin takes part
+        before Bind, and the binding is one request. The pods are in no group, and no pod is
+        nominated. The attempt at the first pod has begun."""
         cache, journal, effects = self._cluster.cache, self._telemetry.journal, self._outbox.effects
         ended = list[QueuedPodInfo]()
         for placed in run:
@@ -291,14 +292,14 @@ class Placements:
             effects.append(BindPod(pod, pod.node_name, binding))
 
     def adopt(self, cycle: Cycle, pod: PodInfo) -> PlacedPod:
-        """A member of a group, which is assumed and reserved already."""
+        """Take over a member of a group, which is assumed and reserved already."""
         placed = PlacedPod(cycle.queued, cycle.framework, pod, cycle.state, cycle.started_seconds)
         self.by_uid[pod.uid] = placed
         self._nominator.delete_nominated_pod_if_exists(pod)
         return placed
 
     def go_on(self, placed: PlacedPod) -> None:
-        """Every Permit plugin allows this pod and all other members of its group."""
+        """Go on after Permit: every plugin allows this pod and all other members of its group."""
         self._activate(placed)
         self._begin_binding(placed, {})
 
@@ -360,7 +361,8 @@ class Placements:
             self._binding_failed(placed, _failure_at_permit(placed, status))
 
     def give_up(self, pod: PodInfo, why: str) -> bool:
-        """A placed pod is being deleted, or bound by another. False: it is not at Permit."""
+        """Reject a placed pod at Permit, because it is being deleted or another program bound it.
+        False: it is not at Permit."""
         if pod.uid not in self.by_uid:
             return False
         waiting_pod = self.permit_waits.waiting.get(pod.uid)
@@ -409,7 +411,7 @@ class Placements:
             self.boundary.fail_for_pods((placed.queued,), placed.started_seconds, problem)
 
     def _binding_failed(self, placed: PlacedPod, failure: Failure) -> None:
-        """Upstream: handleBindingCycleError."""
+        """End a binding that failed. Upstream: handleBindingCycleError."""
         pod, claims = placed.pod, self._cluster.devices.resource_claims
         self._record_failed(placed, failure)
         before = claims.in_flight
@@ -421,7 +423,7 @@ class Placements:
             _wake_by_release(self._queue, pod, free)
         self._fail(placed, failure)
         if rejected:
-            # That the pod left its node does not help the pod itself.
+            # The pod left its node, which does not help the pod itself.
             _wake_by_release(self._queue, pod, free, _other_than(pod.uid))
 
     # ---- giving back ----------------------------------------------------------------------
@@ -435,7 +437,7 @@ class Placements:
         self._cluster.forget(pod)
 
     def _fail(self, placed: PlacedPod, failure: Failure) -> None:
-        """Reserve, Permit or a step of the binding failed."""
+        """Fail an attempt because Reserve, Permit or a step of the binding failed."""
         # The members of a group wait for this pod: it is tried again at once.
         at_once = placed.pod.group_key is not None and not placed.queued.consecutive_errors_count
         if at_once and not is_rejected(failure.status):
@@ -490,7 +492,8 @@ class Placements:
 
 
 def _failure_at_permit(placed: PlacedPod, status: Status) -> Failure:
-    """A result of Reserve or Permit. A rejection means that the chosen node does not fit."""
+    """The failure for a result of Reserve or Permit. A rejection means that the chosen node does
+    not fit."""
     if not is_rejected(status):
         return _failure(status)
     diagnosis = Diagnosis(NodeToStatus({placed.node_name: status}))
@@ -500,8 +503,8 @@ def _failure_at_permit(placed: PlacedPod, status: Status) -> Failure:
 
 
 def _failure(status: Status) -> Failure:
-    """A result after Permit. No plugin is registered as its cause: the pod is tried again after a
-    backoff."""
+    """The failure for a result after Permit. No plugin is registered as its cause: the pod is tried
+    again after a backoff."""
     return Failure(status, status.message, None, CLEAR_NOMINATION)
 
 
@@ -519,9 +522,9 @@ def _wake_by_release(
     claims: Iterable[ResourceClaim],
     pre_check: Callable[[PodInfo], bool] | None = None,
 ) -> None:
-    """A pod left its node, and these claims do not get the devices that were allocated in memory.
-    The API server never had these placements and allocations, so no watch brings an event. This
-    function sends the events to the queue."""
+    """Send the queue the events of a pod that left its node, and of claims that do not get the
+    devices that were allocated in memory. The API server never had these placements and
+    allocations, so no watch brings an event."""
     queue.move_all(EVENT_ASSIGNED_POD_DELETE, pod, None, pre_check)
     for claim in claims:
         status = msgspec.structs.replace(claim.status, allocation=None)

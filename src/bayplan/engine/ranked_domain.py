@@ -43,7 +43,7 @@ def decides(ranking: RankedNodes) -> bool:
 
 @final
 class DomainRows:
-    """Names of nodes → their rows in draw order, until nodes come or go."""
+    """The rows of nodes by the names of the nodes, in draw order, until nodes come or go."""
 
     def __init__(self) -> None:
         self._order: Rows | None = None
@@ -102,13 +102,14 @@ class DomainFeasibility(Feasibility):
         return self._rejected
 
     def reject(self, place: int, number: int) -> None:
-        """The feasible node at a place of the domain has got this rejection."""
+        """Note that the feasible node at a place of the domain now has this rejection."""
         self._numbers[place], self.is_feasible[place] = number, False
         self._feasible_count -= 1
         self._rejected = None
 
     def outcome(self, nodes: NodeView) -> FilterOutcome:
-        """The same as arrays, over the nodes of the domain. ``nodes``: these, or more."""
+        """The feasibility as arrays over the nodes of the domain. ``nodes``: these nodes, or
+        more."""
         return self._whole.outcome(self._inside(nodes))
 
     def _inside(self, nodes: NodeView) -> NodeView:
@@ -121,8 +122,8 @@ _NO_TOTAL: Final = np.iinfo(np.int64).min + 1
 
 @final
 class RankedDomain:
-    """The nodes of one domain, as a complete ranking has them; or as it will have them, if equal
-    pods are placed on nodes of the domain (`move`)."""
+    """The nodes of one domain, as a complete ranking has them. After `move` they are as the ranking
+    will have them when equal pods are placed on nodes of the domain."""
 
     __slots__ = (
         "_classes",
@@ -136,7 +137,8 @@ class RankedDomain:
     )
 
     def __init__(self, whole: RankedNodes, rows: Rows) -> None:
-        """``whole``: `answers_for_domains`. ``rows``: of the domain, in draw order."""
+        """``whole``: a ranking that `answers_for_domains`. ``rows``: those of the domain, in draw
+        order."""
         self.whole = whole
         self.table = whole.table
         self._rows = rows
@@ -153,7 +155,7 @@ class RankedDomain:
         return self.feasibility.feasible_count
 
     def feasible_nodes(self, nodes: NodeView) -> NodeView:
-        """The feasible ones among ``nodes``, which has them all."""
+        """The feasible nodes among ``nodes``, which contains all of them."""
         return nodes.take_rows(lambda: np.sort(self._rows[self.feasibility.is_feasible]))
 
     def only(self) -> Choice:
@@ -161,18 +163,18 @@ class RankedDomain:
         return Choice(self._name(int(self.feasibility.is_feasible.argmax())))
 
     def choose(self, seed: int, pod_uid: str, attempt: int) -> Choice:
-        """The node with the highest total; among equals the one that is drawn."""
+        """The node with the highest total; among equal ones, the one that is drawn."""
         places = self._tied_places()
         count = len(places)
         index = tie_index(seed, pod_uid, attempt, count) if count > 1 else 0
         return Choice(self._name(places.item(index)), count, index)
 
     def best_total(self) -> int:
-        """The highest total; there is a feasible node, and all have totals."""
+        """The highest total. There must be a feasible node, and all must have totals."""
         return self._all_totals().item(self._tied_places().item(0))
 
     def best_scores(self, count_max: int) -> tuple[NodeScore, ...]:
-        """The scores of the best nodes, best first; equals in draw order."""
+        """The scores of the best nodes, the best first, and equal ones in draw order."""
         places = self._tied_places()
         if len(places) < count_max:
             order = np.argsort(-self._all_totals(), kind="stable")
@@ -184,15 +186,16 @@ class RankedDomain:
         return self.whole.score_table(nodes)
 
     def is_repeatable(self, equivalence: RowEquivalence) -> bool:
-        """Whether the nodes that are drawn from are equivalent for such pods: whichever is drawn,
-        the same remains."""
+        """Whether the nodes that tie are equivalent for such pods, so that the same nodes remain
+        whichever one is drawn."""
         if not self.feasible_count:
             return True
         classes = self._all_classes()[self._tied_places()]
         return bool((classes == classes[0]).all())
 
     def move(self, row: int, number: int) -> int:
-        """As `RankedNodes.move`. The ranking of all nodes stays as it is."""
+        """Do what `RankedNodes.move` does for the domain. The ranking of all nodes stays as it
+        is."""
         after = self.whole.after(row, number)
         if after is None:
             return -1
@@ -241,11 +244,12 @@ class CountedContent:
     __slots__ = ("_counts", "_kind_of_row", "rows")
 
     def __init__(self, whole: RankedNodes, rows: Rows) -> None:
-        """``whole``: up to date, `answers_for_domains`. ``rows``: of the domain."""
+        """``whole``: a ranking that is up to date and `answers_for_domains`. ``rows``: those of the
+        domain."""
         self.rows = rows
         feasible_rows = rows[whole.feasibility.of_rows(rows) == FEASIBLE]
         kinds = _pairs(whole.places_left(feasible_rows))
-        #: By feasible row; a row that is not there is rejected.
+        #: The kind of each feasible row. A rejected row is not in it.
         self._kind_of_row = dict(zip(feasible_rows.tolist(), kinds, strict=True))
         self._counts = Counter(self._kind_of_row.values())
 

@@ -131,7 +131,8 @@ class Reservations:
         return key in self.deadlines or (self.current is not None and self.current.key == key)
 
     def end(self, key: GroupKey) -> bool:
-        """A group is placed or deleted. Returns whether it had a reservation."""
+        """End the reservation of a group that is placed or deleted. Returns whether the group had
+        one."""
         self.deadlines.pop(key, None)
         if self.current is None or self.current.key != key:
             return False
@@ -142,7 +143,7 @@ class Reservations:
 def allowed_nodes(
     snapshot: Snapshot, within: frozenset[str] | None, barred: frozenset[str]
 ) -> frozenset[str] | None:
-    """``within`` without ``barred``. None: all nodes."""
+    """The nodes of ``within`` that are not in ``barred``. None: all nodes."""
     if not barred:
         return within
     return (frozenset(snapshot.nodes.names()) if within is None else within) - barred

@@ -66,7 +66,7 @@ class Resizes:
 
 
 def waiting_for_kubelet(pod: PodInfo) -> Status:
-    """The end of an attempt that finds room.
+    """The error that ends an attempt that finds room.
 
     Upstream then tries to assume a pod that is on its node already, and fails with this message.
     The error names no plugin, so the pod is tried again after backoff or any event. The next

@@ -105,7 +105,8 @@ class ReuseSteps:
 
     def answer(self, cycle: Cycle) -> None:
         """End the cycle with a complete ranking, or start it with a ranking that covers some
-        plugins. Where PreFilter narrowed the nodes, evaluating these is as fast."""
+        plugins. If PreFilter narrowed the nodes, no ranking is used, because evaluating the few
+        nodes is as fast."""
         entry = cycle.entry
         if entry is None:
             return
@@ -145,7 +146,8 @@ class ReuseSteps:
         )
 
     def score(self, cycle: Cycle, nodes: NodeView) -> ScoreTable | Status | None:
-        """The same for the scores of the feasible nodes, at least two."""
+        """Call the Score plugins that the ranking does not cover for the feasible nodes, at least
+        two. None: there is no ranking, and all plugins are to be called."""
         if cycle.ranking is None:
             return None
         cycle.ranking = ranking = self._scored(cycle, cycle.ranking)
@@ -245,7 +247,8 @@ class ReuseSteps:
             cache.report_cells(entry, cells, cycle.pod)
 
     def _make_cells(self, cycle: Cycle, entry: SignatureEntry, ranking: RankedNodes) -> None:
-        """The ranking and array calls answered. Make cells for the next pod of this template."""
+        """Make cells for the next pod of this template, after a cycle that a ranking and array
+        calls answered."""
         framework, state, pod, table = cycle.framework, cycle.state, cycle.pod, cycle.table
         if (
             table is None
@@ -297,8 +300,9 @@ class ReuseSteps:
     def _use(
         self, cycle: Cycle, ranking: RankedNodes, *, is_current: bool, is_scored: bool
     ) -> None:
-        """End the cycle with a complete ranking, or start it with another one; unless the ranking
-        cannot be brought forward. ``is_scored``: the cycle has the notes of PreScore."""
+        """End the cycle with a complete ranking, or start it with an incomplete one. Drops a
+        ranking that cannot be brought up to date. ``is_scored``: the cycle has the notes of
+        PreScore."""
         if not is_current:
             try:
                 ranking.update(_evaluator(cycle))
@@ -348,8 +352,9 @@ class ReuseSteps:
         cycle.ranking, cycle.ranked_answer = domain.whole, domain
 
     def _answer_in_domain(self, cycle: Cycle, entry: SignatureEntry, cache: ResultCache) -> None:
-        """End the cycle with the part of a ranking that lies in a domain. Where there is no such
-        ranking, or PreFilter narrowed the nodes further, evaluating these nodes is as fast."""
+        """End the cycle with the part of a ranking that lies in a domain. If there is no such
+        ranking, or if PreFilter narrowed the nodes further, the nodes are evaluated, which is as
+        fast."""
         ranking = None
         if not (cycle.narrowing or cache.is_check_due) and self.may_rank(cycle):
             cache.open_caches(entry)
@@ -425,7 +430,7 @@ def _ranking_of(cycle: Cycle, entry: SignatureEntry, cache: ResultCache) -> Rank
 
 
 def _evaluator(cycle: Cycle) -> SingleNodeEvaluator:
-    """One for each state and set of candidates of a cycle."""
+    """The evaluator of a cycle: one for each of its states and sets of candidates."""
     nodes, state, pod = cycle.candidates, cycle.state, cycle.pod
     assert nodes is not None and cycle.entry is not None
     evaluator = cycle.evaluator
@@ -490,7 +495,8 @@ def score_uncached(
 def merged_table(
     ranking: RankedNodes, columns: Sequence[PluginScores], framework: Framework, nodes: NodeView
 ) -> ScoreTable:
-    """``nodes``: the feasible ones; ``columns``: of the plugins that the ranking does not cover."""
+    """The scores of a ranking and of other plugins as one table. ``nodes``: the feasible ones;
+    ``columns``: those of the plugins that the ranking does not cover."""
     totals = ranking.totals(nodes) + total_scores(columns, len(nodes))
     order = [plugin.instance_name for plugin, _ in framework.plugins.score]
     merged = MergedColumns(ranking, columns, order, nodes)
@@ -505,7 +511,7 @@ class MergedTable(ScoreTable, kw_only=True):
     merged: "MergedColumns"
 
     def lines(self, positions: Rows) -> tuple[NodeScore, ...]:
-        """No cached column is computed."""
+        """The scores of some nodes, for the journal. No cached column is computed."""
         return self.merged.lines(positions, self.totals)
 
 

@@ -61,8 +61,8 @@ from bayplan.rng import stream
 from bayplan.state.pods import PodInfo, PodShape
 from bayplan.state.resources import uses as used_of_node
 
-#: A choice with the scores of the best nodes, the number of feasible nodes, and the rejections of
-#: the others.
+#: A choice, the scores of the best nodes, the number of feasible nodes, and the rejections of the
+#: others.
 _Chosen = tuple[Choice, tuple[NodeScore, ...], tuple[int, tuple[RejectionCount, ...]]]
 
 _NO_NODE_FITS = unschedulable()
@@ -73,19 +73,19 @@ METRICS_SAMPLE = 0.1
 #: The points of a cycle with one node, as the run has their results.
 _NARROWED = (("PreFilter", Code.SUCCESS), ("Filter", Code.SUCCESS))
 
-#: Runs of so many templates may alternate. With more, a ranking is too far behind when its template
-#: comes again.
+#: The number of templates whose runs may alternate. With more templates, a ranking is too far
+#: behind when its template comes again.
 _TEMPLATES_MAX = CHANGES_MAX
 
 
 class Run(Struct, frozen=True):
-    """What the attempts at the pods of one template share. Either the ranking answers, with the
-    notes of a cycle, or cells of the ranking do, or the one node that PreFilter leaves."""
+    """What the attempts at the pods of one template share. Three things may answer: the ranking
+    with the notes of a cycle, the cells of the ranking, or the one node that PreFilter leaves."""
 
     framework: Framework
     cache: ResultCache
     entry: SignatureEntry
-    #: None: the run has one node.
+    #: The ranking that answers. None: the run has one node.
     ranking: RankedNodes | None
     #: The notes that a cycle would start with.
     notes: CycleState
@@ -114,7 +114,8 @@ class Run(Struct, frozen=True):
         if cells is not None:
             is_current = cells.fits(pod, generation.now_of_distinct_terms())
         else:
-            # As `CachedPreState.fits`, without a call for each pod: the template is the run's.
+            # This does what `CachedPreState.fits` does, without a call for each pod. The template
+            # is that of the run.
             notes = self.pre_state or self.pinned
             assert notes is not None, "a run has notes or cells"
             is_current = (
@@ -163,9 +164,11 @@ class Runs:
         self._queue = queue
         #: Draws a number that decides whether an attempt records durations of plugins.
         self.draw = stream(runner.seed, "plugin-metrics").random
-        #: By template, the last one that got a run at the end. Only this class writes.
+        #: The runs by template; the template that got a run last is at the end. Only this class
+        #: writes.
         self.of_shape: dict[PodShape, Run] = {}
-        #: The same of pods that differ in the node that they name, by their template without it.
+        #: The runs of pods that differ in the node that they name, by their template without that
+        #: node.
         self._of_unpinned: dict[PodShape, Run] = {}
         #: How many attempts were made without a cycle.
         self.attempt_count = 0
@@ -178,12 +181,12 @@ class Runs:
         *,
         is_sampled: bool,
     ) -> int:
-        """Make attempts at the pod at this place of a list, and at equal ones right behind it.
-        Returns how many; 0: the pod needs a cycle.
+        """Make attempts at the pod at this place of a list, and at equal pods right behind it.
+        Returns how many attempts it made; 0: the pod needs a cycle.
 
-        ``pods``: popped together. If the attempt changed activeQ, or recorded an event, those
-        behind the pod leave the list and return to the queue. ``is_sampled``: whether the attempt
-        at the pod records durations of plugins.
+        ``pods``: pods that were popped together. If the attempt changed activeQ, or recorded an
+        event, the pods behind it leave the list and return to the queue. ``is_sampled``: whether
+        the attempt at the pod records durations of plugins.
         """
         queued = pods[place]
         pod = queued.pod
@@ -195,7 +198,7 @@ class Runs:
             or pod.status.nominated_node_name
             or pod.node_name
             or self._nominator.node_of
-            # As `Reservations.is_active`, without a call for each pod.
+            # This does what `Reservations.is_active` does, without a call for each pod.
             or self._reservations.current is not None
             or self._exclusive_groups
             or not run.goes_on(pod)
@@ -226,7 +229,7 @@ class Runs:
         return self._place(run, popped, answer, started_seconds, is_sampled=is_sampled)
 
     def _equal(self, run: Run, pods: Sequence[QueuedPodInfo]) -> Sequence[QueuedPodInfo]:
-        """The first pod, and those behind it that a run may place without a further look at what it
+        """The first pod, and the pods behind it that a run may place without comparing anew what it
         answers from."""
         owners, placed_pods = pods[0].pod.metadata.owner_references, self._cluster.cache.by_uid
         count = 1
@@ -252,8 +255,8 @@ class Runs:
         *,
         is_sampled: bool,
     ) -> int:
-        """Place the first pod, and equal ones right behind it; returns how many. Each gets the
-        record that a cycle would write."""
+        """Place the first pod, and equal pods right behind it. Returns how many it placed. Each pod
+        gets the record that a cycle would write."""
         is_recording = self._telemetry.journal.is_recording
         lines_max = BEST_NODES_MAX if is_recording else 0
         is_single = len(pods) == 1 or not run.uses or self._end.is_observed
@@ -282,7 +285,7 @@ class Runs:
         for queued, (choice, scores, feasibility) in zip(pods, chosen, strict=True):
             if placed:
                 is_sampled = self.draw() < METRICS_SAMPLE
-            # As `PodInfo.on_node`, without a call for each pod.
+            # This does what `PodInfo.on_node` does, without a call for each pod.
             pod, state = replace(queued.pod, node_name=choice.node_name), run.states[is_sampled]
             placed.append(PlacedPod(queued, framework, pod, state, started_seconds))
             if is_recording:
@@ -334,8 +337,8 @@ class Runs:
         *,
         is_sampled: bool,
     ) -> None:
-        """No node is feasible. The reasons are those of the pods before. What follows from them,
-        such as PostFilter and the condition, is the pod's own."""
+        """Fail the attempt at a pod, because no node is feasible. The reasons are those of the pods
+        before. PostFilter and the condition follow for each pod by itself."""
         self.attempt_count += 1
         cycle = self._cycle(run, queued, started_seconds, is_sampled=is_sampled)
         cycle.ranking = cycle.ranked_answer = ranking
@@ -346,7 +349,7 @@ class Runs:
         self._unplaced.end(cycle, _NO_NODE_FITS)
 
     def _pinned_node(self, run: Run, pod: PodInfo, is_sampled: bool) -> PinnedNode | None:
-        """The one node, if it passes every filter."""
+        """The one node that PreFilter leaves, if it passes every filter."""
         pinned, counts = run.pinned, run.entry.caches.counts
         assert pinned is not None, "a run has a ranking or one node"
         is_feasible = pinned.passes(
@@ -378,8 +381,8 @@ class Runs:
         return True
 
     def follow(self, cycle: Cycle) -> None:
-        """A cycle has placed its pod, or is about to fail since no node is feasible. What answered
-        it serves the next pods, if it was there before the cycle."""
+        """Follow a cycle that placed its pod, or that is about to fail because no node is feasible.
+        What answered the cycle serves the next pods if it existed before the cycle."""
         if cycle.node_names is not None:
             self._follow_pinned(cycle)
             return
@@ -418,8 +421,8 @@ class Runs:
         )
 
     def _follow_pinned(self, cycle: Cycle) -> None:
-        """PreFilter narrowed the nodes. If one node was left, and such pods have come before, it
-        serves the next pods."""
+        """Follow a cycle whose nodes PreFilter narrowed. If one node was left, and such pods have
+        come before, the node serves the next pods."""
         framework, pod, names = cycle.framework, cycle.pod, cycle.node_names
         if names is None or len(names) != 1 or cycle.choice is None:
             return
@@ -465,7 +468,7 @@ class Runs:
         )
 
     def _needs_no_cycle(self, cycle: Cycle) -> bool:
-        """Whether nothing but what is cached decides about such pods."""
+        """Whether cached values alone decide about such pods."""
         framework = cycle.framework
         return not (
             cycle.within is not None
@@ -533,5 +536,5 @@ def _binds_alone(framework: Framework, calls: Calls) -> bool:
 
 
 def _counts(observers: Iterable[Observe]) -> list[list[int]]:
-    """The counts of these observers; the first one is of 0 seconds."""
+    """The counts of these observers. The first count of each is for 0 seconds."""
     return [observer.counts for observer in observers if isinstance(observer, Buckets)]

@@ -40,7 +40,7 @@ _NO_NODE_FITS = unschedulable()
 
 
 class CycleRunner:
-    """Runs cycles step by step. Deterministic; does not know the queue and the cache."""
+    """Runs cycles step by step. It is deterministic, and does not know the queue and the cache."""
 
     def __init__(
         self,
@@ -223,7 +223,8 @@ class CycleRunner:
         return _filter_at_once(cycle, nodes, nominated) or _filter_each(cycle, nodes, nominated)
 
     def _sample(self, cycle: Cycle, outcome: FilterOutcome) -> None:
-        """percentageOfNodesToScore: only the first feasible nodes from a rotating start remain."""
+        """Apply percentageOfNodesToScore: only the first feasible nodes from a rotating start
+        remain."""
         percentage = cycle.framework.plugins.percentage_of_nodes_to_score
         if not 0 < percentage < 100:
             return
@@ -283,7 +284,8 @@ class _NominatedNodes(NamedTuple):
 def _nominated_nodes(
     nodes: NodeView, pods_by_name: Mapping[str, Sequence[PodInfo]]
 ) -> _NominatedNodes:
-    """``pods_by_name``: of all nodes with such pods."""
+    """The candidates with nominated pods. ``pods_by_name``: the nominated pods of all nodes that
+    have some."""
     positions = nodes.positions(list(pods_by_name))
     names = nodes.take(positions).names()
     return _NominatedNodes(positions, names, [pods_by_name[name] for name in names])
@@ -292,8 +294,8 @@ def _nominated_nodes(
 def _filter_at_once(
     cycle: Cycle, nodes: NodeView, nominated: _NominatedNodes
 ) -> FilterOutcome | None:
-    """An overlay evaluates all nominated nodes with their pods. None: pods on a node affect the
-    Filters through more than amounts, or a Filter failed."""
+    """Evaluate all nodes with nominated pods at once, in an overlay that has these pods. None: pods
+    on a node affect the Filters through more than amounts, or a Filter failed."""
     framework, state, pod = cycle.framework, cycle.state, cycle.pod
     if not only_amounts_matter(framework, state) or framework.follows_added_pods(state, pod):
         return None
@@ -315,7 +317,7 @@ def _filter_at_once(
 
 
 def _filter_each(cycle: Cycle, nodes: NodeView, nominated: _NominatedNodes) -> FilterOutcome:
-    """Each nominated node is evaluated in a trial."""
+    """Evaluate each node with nominated pods in a trial."""
     feasible = all_true(len(nodes))
     feasible[nominated.positions] = False
     outcome = cycle.framework.run_filter(cycle.state, cycle.pod, nodes, feasible)

@@ -1,4 +1,4 @@
-"""Scheduler: events in, effects out. Owns cache, queue and profiles; waits for nothing.
+"""Scheduler: events in, effects out. It owns cache, queue and profiles, and waits for nothing.
 
     scheduler.handle(event)              something changed in the cluster
     scheduler.schedule_one()             one attempt at the first entry of activeQ
@@ -165,7 +165,7 @@ class SchedulerOptions(TypedDict, total=False):
     extenders: Sequence[Extender]
     #: The manager of devices that plugins see; default: the cluster's slices, classes and claims.
     devices: SharedDRAManager | None
-    #: Called with each cycle while its snapshot is lent.
+    #: The function that gets each cycle while its snapshot is lent.
     on_attempt: OnAttempt | None
     #: Logs what attempts depend on.
     state_log: StateLog | None
@@ -173,7 +173,7 @@ class SchedulerOptions(TypedDict, total=False):
     pod_group_kinds: Iterable[str]
     #: Optional kinds of plugins that the API server does not have.
     absent_kinds: Iterable[str]
-    #: An exception of Bayplan ends the run (simulation), and not only its attempt (live).
+    #: Whether an exception of Bayplan ends the run (simulation), and not only its attempt (live).
     raise_bugs: bool
 
 
@@ -206,7 +206,7 @@ class Scheduler:
         self._telemetry = engine.telemetry
         self._waiting = engine.waiting
         self._activate_due = engine.activate_due
-        #: What of a pod counts.
+        #: The rules that say what a pod requests and which of its fields count.
         self.pod_rules = engine.pod_rules
         #: In the order of the configuration.
         self.profile_names = tuple(engine.frameworks)
@@ -232,13 +232,13 @@ class Scheduler:
             engine.activations.deadlines,
             *engine.group_controller.deadlines,
         )
-        #: While all are empty, there is no next deadline.
+        #: All that has deadlines. While all of it is empty, there is no next deadline.
         self._timed = (*engine.queue.timed, engine.waiting.by_uid, *self._deadlines)
         self._state_log = options.get("state_log")
         begins = None if self._state_log is None else self._begins
         group_settings, on_attempt = config.spec.pod_groups, options.get("on_attempt")
         self._attempts = make_attempts(engine, group_settings, on_attempt, begins)
-        #: Attempts without effects.
+        #: Makes attempts without effects.
         self.dry_runs = DryRuns(engine.queue, engine.executor, self._attempts.dry_run)
         #: Profile → where the next search of a sample starts.
         self.sampling_starts = self._attempts.sampling_starts
@@ -334,7 +334,7 @@ class Scheduler:
         self.executor.run(event.kind, partial(self._events.apply, event))
 
     def add_pods(self, pods: Sequence[Pod]) -> None:
-        """As `handle` of an event ADDED of each pod, in this order. It takes less time."""
+        """Do what `handle` does for an event ADDED of each pod, in this order, in less time."""
         if self._state_log is not None:
             for pod in pods:
                 self._state_log.handled(added(pod))

@@ -25,7 +25,7 @@ from bayplan.journal import AttemptRecord
 from bayplan.queue.nominator import Nominator
 from bayplan.state.cache import ClusterView
 
-#: Runs a step of an attempt; see Placements.attempt.
+#: Runs a step of an attempt; see `AttemptBoundary`.
 Step = Callable[[Cycle, Callable[[], None]], None]
 
 
@@ -105,7 +105,8 @@ class SyncPreemptions:
 
 
 def _failed(failure: Failure, problem: str) -> Failure:
-    """A deletion failed: the problem ends the pod's message, and the nomination stays."""
+    """End an attempt after a failed deletion. The message of the pod ends with the problem, and the
+    nomination stays."""
     assert failure.diagnosis is not None
     before = failure.message.removesuffix(failure.diagnosis.post_filter_msg)
     return replace(failure, message=f"{before}{problem}", nomination=None)

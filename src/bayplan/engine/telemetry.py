@@ -65,18 +65,18 @@ class Telemetry:
 
 class StateLog(Protocol):
     """Gets what a scheduler learns, and when it begins an attempt, so that its attempts can be
-    repeated. Implemented by `bayplan.history.state_log`."""
+    repeated. `bayplan.history.state_log` implements it."""
 
     def handled(self, event: WatchEvent) -> None:
-        """The scheduler learns of a change."""
+        """Log a change that the scheduler learns of."""
         ...
 
     def begins(
         self, queued: QueuedPodInfo, now_seconds: float, sampling_starts: Mapping[str, int]
     ) -> None:
-        """An attempt at a pod, or at a group, begins."""
+        """Log that an attempt at a pod, or at a group, begins."""
         ...
 
     def write(self, record: Record) -> None:
-        """The journal has a further record."""
+        """Log that the journal has a further record."""
         ...

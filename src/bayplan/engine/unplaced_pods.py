@@ -31,7 +31,7 @@ from bayplan.state.cache import ClusterView
 class _PendingCall(Struct):
     cycle: Cycle
     question: Question
-    #: One for each extender of the question, in its order.
+    #: The answers, one for each extender of the question, in the order of the question.
     tokens: list[int]
     answers: dict[int, ExtenderAnswer] = field(default_factory=dict[int, ExtenderAnswer])
 
@@ -41,38 +41,38 @@ class PendingExtenderCalls:
     """The waiting cycles by token. A cycle waits until its last answer has come."""
 
     def __init__(self) -> None:
-        self._parked: dict[int, _PendingCall] = {}
+        self._calls: dict[int, _PendingCall] = {}
         self._cycle_count = 0
         self._next_token = 1
 
     def __len__(self) -> int:
         return self._cycle_count
 
-    def park(self, cycle: Cycle, question: Question) -> list[AskExtender]:
+    def add(self, cycle: Cycle, question: Question) -> list[AskExtender]:
         """Store the cycle; returns the calls to make."""
         first, count = self._next_token, len(question.extenders)
-        parked = _PendingCall(cycle, question, list(range(first, first + count)))
+        pending = _PendingCall(cycle, question, list(range(first, first + count)))
         self._next_token += count
         self._cycle_count += 1
-        self._parked |= dict.fromkeys(parked.tokens, parked)
+        self._calls |= dict.fromkeys(pending.tokens, pending)
         verb, names, victims = question.verb, question.node_names, question.victims
         return [
             AskExtender(token, extender.name, verb, cycle.pod, names, victims)
-            for token, extender in zip(parked.tokens, question.extenders, strict=True)
+            for token, extender in zip(pending.tokens, question.extenders, strict=True)
         ]
 
     def answered(self, token: int, answer: ExtenderAnswer) -> tuple[Cycle, AnsweredQuestion] | None:
         """The cycle that has all its answers now; None: an answer is missing, or the token is
         unknown."""
-        parked = self._parked.pop(token, None)
-        if parked is None:
+        pending = self._calls.pop(token, None)
+        if pending is None:
             return None
-        parked.answers[token] = answer
-        if len(parked.answers) < len(parked.tokens):
+        pending.answers[token] = answer
+        if len(pending.answers) < len(pending.tokens):
             return None
         self._cycle_count -= 1
-        answers = tuple(parked.answers[each] for each in parked.tokens)
-        return parked.cycle, AnsweredQuestion(parked.question, answers)
+        answers = tuple(pending.answers[each] for each in pending.tokens)
+        return pending.cycle, AnsweredQuestion(pending.question, answers)
 
 
 @final
@@ -102,7 +102,7 @@ class UnplacedPods:
         #: Takes how long a cycle took, in seconds.
         self.observe_seconds = telemetry.metrics.algorithm_duration.of()
         #: Cycles that wait for answers of extenders.
-        self.parked = PendingExtenderCalls()
+        self.pending_calls = PendingExtenderCalls()
         #: Attempts that wait for the deletion of their victims.
         self.evicting = SyncPreemptions(
             cluster,
@@ -116,22 +116,22 @@ class UnplacedPods:
         )
 
     def __len__(self) -> int:
-        return len(self.parked) + len(self.evicting)
+        return len(self.pending_calls) + len(self.evicting)
 
-    def park(self, cycle: Cycle, question: Question) -> None:
-        """The cycle stops for the call of an extender."""
+    def call_extenders(self, cycle: Cycle, question: Question) -> None:
+        """Store a cycle that stops for the call of an extender, and call it."""
         self._cluster.take_back()
-        self._outbox.effects += self.parked.park(cycle, question)
+        self._outbox.effects += self.pending_calls.add(cycle, question)
 
     def end(self, cycle: Cycle, status: Status) -> None:
-        """The cycle ended with this status."""
+        """End the attempt of a cycle that ended with this status."""
         failure = self._failure(cycle, status)
         if isinstance(failure, Question):
             cycle.question = failure
-            self.park(cycle, failure)
+            self.call_extenders(cycle, failure)
             return
         if cycle.pod.node_name:
-            # The pod counts on its node already: it takes no nomination.
+            # The pod counts on its node already, so it gets no nomination.
             failure = structs.replace(failure, nomination=None)
         evicting: PendingEvictions | None = cycle.state.get(EVICTING)
         if evicting is not None:
@@ -141,14 +141,14 @@ class UnplacedPods:
         self.fail(cycle, failure)
 
     def fail(self, cycle: Cycle, failure: Failure) -> None:
-        """The attempt ends with this failure."""
+        """End the attempt with this failure."""
         status = failure.status
         result = "unschedulable" if is_rejected(status) else "error"
         self._end(cycle, result, status, failure.message, nomination=failure.nomination)
         self._failures.handle(cycle.queued, cycle.started_seconds, failure)
 
     def _step(self, cycle: Cycle, step: Callable[[], None]) -> None:
-        """The end of an attempt that waited for evictions."""
+        """Run the end of an attempt that waited for evictions."""
         self._measure(cycle)
         self._boundary.run_for_pod(cycle.queued, cycle.started_seconds, step)
 

@@ -46,7 +46,7 @@ class Activations:
         self._clock = clock
         #: By uid.
         self.deadlines = Deadlines[str]()
-        #: When each pod was first requested, by uid.
+        #: When the first request for each pod came, by uid.
         self._requested_seconds: dict[str, float] = {}
 
     def add(self, pods: Iterable[PodInfo], at_seconds: float) -> None:
@@ -62,7 +62,7 @@ class Activations:
         return due
 
     def any_requested_by(self, seconds: float) -> bool:
-        """Whether an activation still to come was requested at this time or before."""
+        """Whether an activation that is still to come was requested at this time or before."""
         return any(requested <= seconds for requested in self._requested_seconds.values())
 
 

@@ -25,8 +25,8 @@ def make_attempts(
     on_attempt: OnAttempt | None,
     begins: Callable[[QueuedPodInfo], None] | None,
 ) -> Attempts:
-    """Attempts, and what follows them. ``begins``: gets each pod, or group, when an attempt at it
-    begins."""
+    """Make the parts that make attempts and do what follows from them. ``begins``: gets each pod,
+    or group, when an attempt at it begins."""
     cluster, queue, nominator = engine.cluster, engine.queue, engine.nominator
     outbox, telemetry, executor = engine.outbox, engine.telemetry, engine.executor
     runner = CycleRunner(nominator, engine.seed, engine.extenders, engine.reuse)
@@ -74,7 +74,7 @@ def make_attempts(
             group_controller=engine.group_controller,
             failures=failures,
             placements=placements,
-            parked=unplaced.parked,
+            pending_calls=unplaced.pending_calls,
             evicting=unplaced.evicting,
             resizes=resizes,
         ),

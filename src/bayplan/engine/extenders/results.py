@@ -34,9 +34,9 @@ from bayplan.state.pods import PodInfo, PodShape
 
 __all__ = ["ExtenderAnswer", "ExtenderVerb"]
 
-#: What an extender gives the best node; upstream: MaxExtenderPriority.
+#: The score that an extender gives the best node; upstream: MaxExtenderPriority.
 MAX_EXTENDER_PRIORITY = 10
-#: With scores up to here no total comes near to overflowing.
+#: The highest score that is accepted, so that no total comes near an overflow.
 _SCORE_MAX = 2**53
 
 
@@ -50,7 +50,7 @@ class Question(Struct, frozen=True):
 
     @property
     def extender(self) -> Extender:
-        """The only extender, for a verb with one call at a time."""
+        """The only extender of the question. Its verb calls one extender at a time."""
         return self.extenders[0]
 
 
@@ -103,7 +103,7 @@ def applied(
 
 
 def keep_only(outcome: FilterOutcome, names: Iterable[str]) -> list[str]:
-    """Remove all other nodes from the outcome. Returns the names of the removed nodes."""
+    """Remove all nodes but these from the outcome. Returns the names of the removed nodes."""
     is_kept = np.zeros(len(outcome.nodes), np.bool_)
     is_kept[outcome.nodes.positions(list(names))] = True
     gone = np.flatnonzero(outcome.feasible & ~is_kept).tolist()
@@ -117,7 +117,7 @@ def _unknown(extender: Extender, name: str) -> Status:
 
 
 def _status(name: str, answer: ExtenderAnswer) -> Status:
-    """The status of a removed node. Without a reason it has none, as upstream."""
+    """The status of a removed node; None: there is no reason, and so no status, as upstream."""
     if name in answer.failed and name not in answer.failed_and_unresolvable:
         return Status(Code.UNSCHEDULABLE, (answer.failed[name],), EXTENDER_NAME)
     reason = answer.failed_and_unresolvable.get(name)
@@ -219,7 +219,8 @@ async def _error_of(ask: Ask, question: AskExtender) -> str:
 
 
 def raised(name: str, problem: BaseException) -> str:
-    """The error of a call that raised. Raises ``problem`` itself if it is an interruption."""
+    """The error of a call that raised an exception. Raises ``problem`` itself if it is an
+    interruption."""
     raise_interruption(problem)
     return f"extender {name}: {type(problem).__name__}: {problem}"
 
@@ -250,7 +251,7 @@ class ConfiguredExtender(Struct, frozen=True):
 
 
 def configured_extenders(entries: Sequence[ExtenderEntry]) -> list[ConfiguredExtender]:
-    """In the order of the configuration."""
+    """The extenders of a configuration, in its order."""
     return [
         ConfiguredExtender(
             name,

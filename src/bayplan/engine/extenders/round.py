@@ -3,10 +3,10 @@
 A cycle starts again when an answer comes. Each step takes the answers that exist, in the order of
 the questions. Upstream: schedule_one.go, findNodesThatPassExtenders, prioritizeNodes.
 
-A preemption's candidates go through the extenders one after another; each sees what the one before
-left. An extender may remove nodes, change the victims of a node, and name nodes of its own. If a
-candidate changed during the call, it is dropped, because the answer is about other pods. Upstream:
-extender.go, ProcessPreemption; framework/preemption/preemption.go, callExtenders.
+The candidates of a preemption go through the extenders one after another. Each extender sees what
+the one before it left. An extender may remove nodes, change the victims of a node, and name nodes
+of its own. If a candidate changed during the call, it is dropped, because the answer is about other
+pods. Upstream: extender.go, ProcessPreemption; framework/preemption/preemption.go, callExtenders.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ from bayplan.state.pods import PodInfo
 
 @final
 class CandidatesAfterReview(Struct):
-    """The candidates that the answers so far leave."""
+    """The candidates that remain after the answers so far."""
 
     left: dict[str, Victims]
     #: Names of the candidates that changed while the extender was called.
@@ -59,7 +59,8 @@ class CandidatesAfterReview(Struct):
         victims_by_node = _pods(extender, answer, changed, nodes)
         if isinstance(victims_by_node, str):
             return self._wrong(extender, victims_by_node)
-        # A candidate without victims, which 1.38 has, may stay so for the next extender.
+        # A candidate may have no victims in 1.38. It may stay without victims for the next
+        # extender.
         may_be_empty = {name for name, asked in question.victims.items() if not asked.pods}
         empty = {name for name, named in victims_by_node.items() if not named.pods}
         for name in sorted(empty - may_be_empty):
@@ -90,8 +91,8 @@ def _uids(victims: Victims) -> list[str]:
 def _pods(
     extender: Extender, answer: ExtenderAnswer, changed: set[str], nodes: NodeView
 ) -> dict[str, Victims] | str:
-    """The victims that an answer names, without those on changed nodes. A text: why the answer is
-    invalid, because there is no such node or pod."""
+    """The victims that an answer names, without those on changed nodes. If the answer names a node
+    or pod that does not exist, returns a text that says so."""
     victims_by_node: dict[str, Victims] = {}
     for name, named in answer.victims.items():
         if name in changed:
@@ -114,7 +115,7 @@ def _pods(
 # ---- one round ------------------------------------------------------------------------------
 
 
-#: A review starts again at most so many times because all candidates changed during the call.
+#: How often a review starts again because all candidates changed during the call.
 _REVIEWS_MAX: Final = 10
 
 
@@ -128,7 +129,7 @@ class ExtenderRound(Struct):
     _review_count: int = 0
     #: Nodes that filters rejected.
     statuses: dict[str, Status] = field(default_factory=dict[str, Status])
-    #: Whether extenders answered about nodes: other nodes take no part in this attempt.
+    #: Whether extenders answered about nodes. If so, other nodes take no part in this attempt.
     has_answers: bool = False
     #: Whether a node became feasible during a call that was not about it. Such a node is left out
     #: and no plugin rejects it any more, so the events that follow have to wake the pod.
@@ -180,7 +181,7 @@ class ExtenderRound(Struct):
         self, extenders: Extenders, pod: PodInfo, outcome: FilterOutcome
     ) -> Question | Status | None:
         """Call all extenders that score at the same time, for the feasible nodes. A single feasible
-        node needs no scores. Returns as `filter`."""
+        node needs no scores. Returns what `filter` returns."""
         if self._scores is not None:
             self._leave_out_nodes(outcome, self._scores.question)
             return None if is_any(outcome.feasible) else unschedulable()
@@ -213,7 +214,7 @@ class ExtenderRound(Struct):
         if not remaining.left:
             if not remaining.changed or self._review_count == _REVIEWS_MAX:
                 return remaining
-            # The answers are about candidates that have changed.
+            # The answers are about candidates that have changed since.
             self._review_count += 1
             self._reviews, remaining = (), CandidatesAfterReview(dict(candidates))
         unasked = extenders.interested(pod, ExtenderVerb.PREEMPT)[len(self._reviews) :]
@@ -222,7 +223,8 @@ class ExtenderRound(Struct):
 
 @final
 class ExtendersReview:
-    """framework.preemption.CandidateReview of one cycle: the extenders review the candidates."""
+    """The CandidateReview (framework/preemption.py) of one cycle, in which the extenders review the
+    candidates."""
 
     def __init__(
         self,

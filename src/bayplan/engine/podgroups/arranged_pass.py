@@ -39,8 +39,8 @@ from bayplan.state.pods import PodShape
 
 
 def may_search(setup: TrialSetup, group: PodGroup, members: Sequence[QueuedPodInfo]) -> bool:
-    """Whether an arrangement may place members that do not fit one after another. Members that are
-    alike, without slices, fit in any order, or in none."""
+    """Whether an arrangement may place members that do not fit one after another. Equal members
+    without slices fit in any order, or in none."""
     if group.slices:
         return True
     settings = setup.settings
@@ -66,9 +66,10 @@ class ArrangedPass:
         needed_count: int,
         masks: "AloneMasks",
     ) -> None:
-        """``key``: the node label whose value all members share; "": none. ``domains``: those of
-        the key that may be used. ``masks``: where members fit on the nodes as they are. If slices
-        of the group lack members, the first members go there; the others are arranged."""
+        """``key``: the node label whose value all members share; "": none. ``domains``: the domains
+        of the key that may be used. ``masks``: where members fit on the nodes as they are. If
+        slices of the group lack members, the first members go there, and the others are
+        arranged."""
         snapshot, group = setup.cluster.loan, state.group
         assert snapshot is not None and group is not None
         self._setup = setup
@@ -83,22 +84,24 @@ class ArrangedPass:
         parts: Sequence[tuple[frozenset[str], int]] = gaps.parts
         self._slices = group.slices
         if parts and gaps.layer + 1 < len(group.slices):
-            # A slice lacks whole slices of the next layer: the first of these slices is completed.
+            # If a slice lacks whole slices of the next layer, the first of these slices is
+            # completed.
             nodes, count = parts[0]
             self._domains, self._slices = [Placement("", nodes)], group.slices[gaps.layer + 1 :]
             members, parts = members[:count], ()
-        #: Of each lacking member: the nodes of the domain that lacks it.
+        #: For each missing member, the nodes of the domain that lacks it.
         self._lacking_nodes = [nodes for nodes, count in parts for _ in range(count)]
         lacking_count = len(self._lacking_nodes)
         self._late, self._others = members[:lacking_count], members[lacking_count:]
         #: Number of members to arrange → the problem.
         self._problems: dict[int, Problem | None] = {}
         self._answers: dict[int, Arrangement | NoArrangement | None] = {}
-        #: What the search came to, in words; "": it placed the members, or was not made.
+        #: The result of the search in words; "": it placed the members, or there was no search.
         self.problem = ""
 
     def promising_domains(self) -> Sequence[Placement]:
-        """The domains in which a pass may place all members; the others have too few places."""
+        """The domains in which a pass may place all members. The other domains have too few
+        places."""
         is_whole = self._needed_count == len(self._members) and not self._late
         if len(self._domains) < 2 or not is_whole:
             return self._domains
@@ -120,8 +123,8 @@ class ArrangedPass:
         return problem is not None and len(problem.kinds) == 1
 
     def run(self, trial: Trial) -> PodGroupTrial | None:
-        """Place all members, or as many as the group needs; None: too few are placed, and the trial
-        is as before."""
+        """Place all members, or as many as the group needs. None: too few members have nodes, and
+        the trial is as before."""
         for count in self._counts():
             answer = self._answer(count)
             if not isinstance(answer, Arrangement):
@@ -135,8 +138,8 @@ class ArrangedPass:
         return None
 
     def _are_whole(self, count: int, group_trial: PodGroupTrial) -> bool:
-        """Whether the new slices are whole: a smaller last one may come only if no other lacks
-        members. Plugins may reject a member that has a place in the arrangement."""
+        """Whether the new slices are whole. Only the last slice may be smaller, if no other slice
+        lacks members. Plugins may reject a member that has a place in the arrangement."""
         slices = self._slices
         if not slices:
             return True
@@ -146,8 +149,9 @@ class ArrangedPass:
         return all(queued.pod.uid in placed for queued in whole)
 
     def _counts(self) -> Iterator[int]:
-        """How many members to arrange: all of them, then as many as are possible or needed. A group
-        in slices grows by whole slices of the outermost layer."""
+        """The numbers of members for which there is an arrangement, in the order in which they are
+        tried. The first is all of them; then, without slices, as many as are needed, and with
+        slices the largest possible number of whole slices of the outermost layer."""
         count = len(self._others)
         least_count = max(0, self._needed_count - len(self._late))
         if isinstance(self._answer(count), Arrangement):
@@ -241,7 +245,7 @@ def _domain(snapshot: Snapshot, key: str, answer: Arrangement) -> str:
 
 
 def _problem_text(answer: NoArrangement, problem: Problem, keys: Sequence[str]) -> str:
-    """``keys``: the node labels of the layers."""
+    """Why the members were not arranged, in words. ``keys``: the node labels of the layers."""
     count = len(problem.members)
     text = f"no arrangement of {count} members exists"
     if not answer.is_proven:
@@ -268,7 +272,7 @@ class AloneMasks:
         self._setup = setup
         self._snapshot = setup.cluster.loan
         self._are_equal = are_equal
-        #: By the shape of a member; by None for equal members.
+        #: The masks by the shape of a member; by None for equal members.
         self._masks: dict[PodShape | None, Mask | None] = {}
 
     def of(self, queued: QueuedPodInfo) -> Mask | None:
@@ -290,13 +294,13 @@ def _problem(
     key: str,
     allowed: Mask,
 ) -> Problem | None:
-    """``allowed``: bool [nodes]: those of the domains. None: a member is rejected as a whole, or an
-    extender decides about it."""
+    """The problem to solve. ``allowed``: bool [nodes], the nodes of the domains. None: a member is
+    rejected as a whole, or an extender decides about it."""
     nodes = snapshot.nodes
     shapes = {id(queued.pod.shape): queued for queued in members}
     amounts = {each: _amounts(queued.pod.shape) for each, queued in shapes.items()}
     resources = sorted({name for of_shape in amounts.values() for name in of_shape})
-    #: Members of several shapes that fit alike are of one kind.
+    #: Members of several shapes that fit on the same nodes are of one kind.
     kinds: list[MemberKind] = []
     places_of_kinds: dict[tuple[bytes, bytes], int] = {}
     places: dict[int, int] = {}
@@ -335,7 +339,7 @@ def _amounts(shape: PodShape) -> Mapping[str, int]:
 
 
 def _free(nodes: NodeView, resource: str) -> Int64s:
-    """int64 [nodes]. Filter says where a host port is taken now."""
+    """int64 [nodes]: what is free. Filter says where a host port is taken now."""
     if resource.startswith("port "):
         return np.ones(len(nodes), np.int64)
     return nodes.allocatable(resource) - nodes.requested(resource)

@@ -12,17 +12,17 @@ The members of a group are divided into slices, layer by layer. With the layers 
 share a rack. A group that must stay in one domain is one slice of its own size. The last slice of a
 layer may be smaller.
 
-Equal members. How many members a node can take is a number. A rack can take a number of slices, a
-block the slices that its racks can take together, and so on. It does not matter which of the equal
-members a node takes, so the numbers alone decide, and no search is needed.
+Equal members need no search, because numbers alone decide: it does not matter which of the equal
+members a node takes. A node can take a number of members, a rack a number of slices, a block the
+slices that its racks can take together, and so on.
 
 Members of several kinds are a packing problem. A search assigns them one after another, each slice
 to a domain and each member, the largest first, to a node, and goes back where a member has no node.
-It is exact until it has made ``steps_max`` assignments; then it stops. Four rules keep it short.
-A unit of a resource counts as much as the resource is scarce for these members, when members and
-nodes are ordered. Nodes of a domain that are equal in all that counts are one choice. A state that
-failed once is not entered again. A state in which some kind of members has too few places is not
-entered at all.
+It is exact until it has made ``steps_max`` assignments; then it stops. Four rules keep the search
+short. First, members and nodes are ordered by their amounts, and a unit of a resource weighs more
+if the resource is scarcer for these members. Second, nodes of a domain that are equal in all that
+counts are one choice. Third, a state that failed once is not entered again. Fourth, a state in
+which some kind of members has too few places is not entered at all.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,13 +34,14 @@ from msgspec import Struct
 
 from bayplan.state.columns import Int64s, Mask, Rows
 
-#: What a search may assign before it stops.
+#: The number of assignments that a search may make before it stops.
 STEPS_MAX: Final = 20_000
-#: A slice may take so many assignments for each member of the group in one domain; and so many
-#: times more, if no domain was found. A domain that is hard to fill does not use up all steps.
+#: The assignments that a slice may take in one domain, for each member of the group; and by which
+#: factor this bound grows if no domain was found. So a domain that is hard to fill does not use up
+#: all steps.
 _FIRST_SLICE_STEPS: Final = 4
 _MORE_SLICE_STEPS: Final = 8
-#: So often fits a member that requests nothing.
+#: How often a member that requests nothing fits on a node.
 _UNLIMITED: Final = 1 << 40
 
 #: int64 [nodes, resources]
@@ -91,11 +92,11 @@ class Arrangement(Struct, frozen=True):
 class NoArrangement(Struct, frozen=True):
     """No nodes were found for all members."""
 
-    #: Whether there are none. If not, the search stopped before its end.
+    #: Whether it is proven that there are no such nodes. If not, the search stopped before its end.
     is_proven: bool
     step_count: int = 0
-    #: By layer: how many of its slices fit, if the layers around it did not count. Empty: members
-    #: of several kinds have no such number.
+    #: By layer, how many of its slices would fit if the layers around it did not count. Empty for
+    #: members of several kinds, which have no such number.
     fitting_counts: tuple[int, ...] = ()
 
 
@@ -131,7 +132,7 @@ def _domains(layer: Layer, nodes: Rows) -> list[tuple[int, Rows]]:
 
 @final
 class _Counts:
-    """Equal members: the numbers of free places decide."""
+    """The arrangement of equal members, for which the numbers of free places decide."""
 
     def __init__(self, problem: Problem) -> None:
         kind, self._member_count = problem.kinds[problem.members[0]], len(problem.members)
@@ -150,8 +151,8 @@ class _Counts:
         return Arrangement([nodes for nodes, count in runs for _ in range(count)])
 
     def _is_proven(self, fitting_counts: Sequence[int]) -> bool:
-        """Whether the counts leave no doubt. A smaller last slice leaves some: it may have taken
-        the place of a whole one."""
+        """Whether the counts prove that the members do not fit. They do not prove it if the last
+        slice is smaller, because it may have taken the place of a whole one."""
         count, layers = self._member_count, self._problem.layers
         if all(count % layer.size == 0 for layer in layers):
             return True
@@ -161,7 +162,8 @@ class _Counts:
     def _divide(
         self, nodes: Rows, layers: Sequence[Layer], member_count: int
     ) -> list[tuple[Rows, int]] | None:
-        """Runs of members with their nodes, in order; their places are taken. None: too few."""
+        """Take places for the members. Returns runs of members with their nodes, in order. None:
+        there are too few places."""
         if not layers:
             if int(self._places[nodes].sum()) < member_count:
                 return None
@@ -192,7 +194,7 @@ class _Counts:
     def _last(
         self, domains: Sequence[Rows], inner: Sequence[Layer], member_count: int
     ) -> list[tuple[Rows, int]] | None:
-        """A smaller slice, in the domain with the fewest free places that suffices."""
+        """Place a smaller last slice in the domain with the fewest free places that suffice."""
         for domain in sorted(domains, key=lambda nodes: int(self._places[nodes].sum())):
             before = self._places[domain]
             run = self._divide(domain, inner, member_count)
@@ -236,7 +238,7 @@ class _Counts:
 
 
 class _Class(NamedTuple):
-    """What counts about a node: its domains, the kinds that fit on it alone, what is free."""
+    """What counts about a node: its domains, the kinds that fit on it alone, and what is free."""
 
     domains: tuple[int, ...]
     kinds: tuple[int, ...]
@@ -251,14 +253,16 @@ class _Choice(NamedTuple):
     #: The members of the slice: from ``first`` to before ``end``.
     first: int
     end: int
-    #: int64 [kinds]: the members of each kind in it, and in it and all parts after it.
+    #: int64 [kinds]: the members of each kind in this part; and in this part and all parts after
+    #: it.
     kind_counts: Int64s
     left_counts: Int64s
 
 
 def suffices_alone(problem: Problem) -> Mask:
-    """bool [nodes]: whether the domain of a node, of the outermost layer, can take all members of
-    each kind, if the kind were alone, and has as much free as all of them request."""
+    """bool [nodes]: whether the domain of the outermost layer that a node is in may suffice. It has
+    to take all members of each kind if the kind were alone, and to have as much free as all of them
+    request."""
     ids = problem.layers[0].domain_ids
     domains, inverse = np.unique(ids, return_inverse=True)
     member_counts = np.bincount(problem.members, minlength=len(problem.kinds))
@@ -278,14 +282,14 @@ def suffices_alone(problem: Problem) -> Mask:
 
 @final
 class _Classes:
-    """The classes of nodes, and how many nodes are of each. A node that takes a member becomes one
-    of another class."""
+    """The classes of nodes, and how many nodes each class has. A node that takes a member becomes
+    one of another class."""
 
     def __init__(self, problem: Problem) -> None:
         kinds, layers, free = problem.kinds, problem.layers, problem.free
         places = np.array([_place_counts(kind, free) for kind in kinds])
-        #: Positions of the nodes that count: some member fits on them, and if all members have to
-        #: share a domain, each kind has enough places in theirs.
+        #: The positions of the nodes that count. Some member fits on such a node, and if all
+        #: members have to share a domain, each kind has enough places in the domain of the node.
         self.nodes = np.flatnonzero(places.any(axis=0))
         if layers and layers[0].size >= len(problem.members):
             self.nodes = self.nodes[suffices_alone(problem)[self.nodes]]
@@ -303,10 +307,10 @@ class _Classes:
         capacity = len(rows) + len(problem.members)
         self._table = np.zeros((capacity, table.shape[1]), np.int64)
         self._counts = np.zeros(capacity, np.int64)
-        #: Equal for nodes that differ in their domains only.
+        #: A number that is equal for nodes that differ in their domains only.
         self._contents = np.zeros(capacity, np.int64)
         self._hashes: list[int] = []
-        #: Equal for equal states.
+        #: A number that is equal for equal states.
         self.state = 0
         for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
             self._add(self._of_row(row), row)
@@ -340,7 +344,8 @@ class _Classes:
         return self._table[: len(self._all), self._layer_count + kind] > 0
 
     def take(self, index: int, amounts: Sequence[int]) -> int:
-        """Let a node of a class take a member; the index of the class that it becomes."""
+        """Let a node of a class take a member. Returns the index of the class that the node then
+        has."""
         one = self._all[index]
         free = tuple(has - takes for has, takes in zip(one.free, amounts, strict=True))
         after = one._replace(free=free)
@@ -351,7 +356,7 @@ class _Classes:
         return target
 
     def move(self, source: int, target: int) -> None:
-        """Let a node of one class become one of another."""
+        """Move a node from one class to another."""
         self._counts[source] -= 1
         self._counts[target] += 1
         self.state += self._hashes[target] - self._hashes[source]
@@ -376,12 +381,13 @@ class _Classes:
 
 @final
 class _StepsAreOverError(Exception):
-    """The search has made as many assignments as it may."""
+    """The search has made as many assignments as are allowed."""
 
 
 @final
 class _Search:
-    """A search with a stack: parts, and within the last part of a slice its members."""
+    """A search with a stack of parts. The part that assigns the members of a slice has a stack of
+    its own."""
 
     def __init__(self, problem: Problem, steps_max: int) -> None:
         self._problem = problem
@@ -398,14 +404,14 @@ class _Search:
         #: (member's kind, class before, class after) of all members that have a node.
         self._moves: list[tuple[int, int, int]] = []
         self._failed: set[tuple[int, int, tuple[int, ...]]] = set()
-        #: The assignments that a slice may take in a domain, before another domain is tried; and
+        #: The assignments that a slice may take in a domain before another domain is tried; and
         #: whether a slice needed more.
         self._slice_steps_max = 0
         self._is_cut = False
 
     def _order(self, layer: int, first: int, end: int) -> list[_Choice]:
-        """The parts for the members from ``first`` to before ``end``: of each slice its domain,
-        then what is in it."""
+        """The parts for the members from ``first`` to before ``end``. For each slice, its domain
+        comes first, then what is in the slice."""
         if layer == self._layer_count:
             return [self._choice(layer, first, end)]
         size, parts = self._problem.layers[layer].size, list[_Choice]()
@@ -435,7 +441,7 @@ class _Search:
         return Arrangement(self._nodes(), self._steps_max - self._steps_left)
 
     def _run(self) -> bool:
-        """Whether all parts have a choice; their moves are made."""
+        """Choose for all parts, and make the moves. Returns whether each part has a choice."""
         ways: list[Iterator[None]] = []
         self._is_cut = False
         while len(ways) < len(self._choices):
@@ -451,7 +457,7 @@ class _Search:
         return True
 
     def _ways(self, choice: _Choice, key: tuple[int, int, tuple[int, ...]]) -> Iterator[None]:
-        """Choose one way after another; each is taken back before the next."""
+        """Choose one way after another. Each choice is undone before the next one is made."""
         is_domain = choice.layer < self._layer_count
         yield from self._domain_ways(choice) if is_domain else self._member_ways(choice)
         self._failed.add(key)
@@ -462,13 +468,13 @@ class _Search:
         self._steps_left -= 1
 
     def _may_suffice(self, left_counts: Int64s) -> bool:
-        """Whether each kind has as many places as members are left, if it were alone."""
+        """Whether each kind would have enough places for its remaining members if it were alone."""
         every = np.arange(len(self._classes))
         return self._suffices(every, left_counts)
 
     def _suffices(self, local: Rows, left_counts: Int64s) -> bool:
-        """`_may_suffice` among the nodes of some classes; and whether all that is free there is
-        enough for all kinds together."""
+        """Whether the nodes of some classes may suffice: for each kind as if it were alone, and
+        what is free there for all kinds together."""
         counts, free = self._classes.counts[local], self._classes.free[local]
         for kind, left_count in enumerate(left_counts.tolist()):
             if left_count:
@@ -502,9 +508,10 @@ class _Search:
             slices[domain] -= 1
 
     def _domains(self, choice: _Choice) -> Sequence[int]:
-        """The domains for a slice. Packed: begun ones first, then those with the least free;
-        balanced: those with the fewest slices first, then those with the most free. Among untouched
-        domains of the innermost layer with equal content one is enough."""
+        """The domains for a slice, in the order in which they are tried. If slices are packed,
+        domains with slices come first, then those with the least free. If slices are balanced, the
+        domains with the fewest slices come first, then those with the most free. Of the untouched
+        domains of the innermost layer with equal content, only one is tried."""
         classes, layer = self._classes, choice.layer
         possible = self._within(layer)
         possible = possible[classes.domains(layer)[possible] >= 0]
@@ -542,8 +549,8 @@ class _Search:
     # ---- members to nodes -----------------------------------------------------------------
 
     def _member_ways(self, choice: _Choice) -> Iterator[None]:
-        """Nodes for the members of a slice within the current domains, in every way that leaves
-        something else behind."""
+        """Assign nodes within the current domains to the members of a slice, in every way that
+        leaves different nodes behind."""
         local = self._within(self._layer_count)
         weights = self._weights(local, choice.kind_counts)
         sizes = (self._amounts * weights).sum(axis=1)
@@ -600,7 +607,7 @@ class _Search:
         return possible[fits][order].tolist()
 
     def _place(self, kind: int, candidate: int, local: Rows) -> Rows:
-        """Place a member on a node of a class; the classes of the domain after that."""
+        """Place a member on a node of a class. Returns the classes of the domain after that."""
         known_count = len(self._classes)
         target = self._classes.take(candidate, self._amounts[kind].tolist())
         self._moves.append((kind, candidate, target))
@@ -610,7 +617,7 @@ class _Search:
     # ---- the result -----------------------------------------------------------------------
 
     def _nodes(self) -> list[Rows]:
-        """The moves as nodes by member: the first node of a class takes the first member of the
+        """The moves as nodes by member. The first node of a class takes the first member of the
         kind in the slice."""
         nodes_by_class: dict[int, list[int]] = {}
         classes = self._classes

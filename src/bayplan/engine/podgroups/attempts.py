@@ -1,4 +1,4 @@
-"""Attempts at groups: all members in one pass, and then all of them placed, or none.
+"""Attempts at groups: one pass tries all members, and then all of them are placed, or none.
 
     popped → trial → enough fit  → committed, Permit, bound together
                    → too few fit → everything put back, the group returns to the queue as one
@@ -102,7 +102,7 @@ class _TrialOutcome(Struct, frozen=True):
     result: PassResult
     #: The pass whose placements are committed; None: the group does not fit.
     committed: PodGroupTrial | None = None
-    #: Whether to call extenders before anything is decided.
+    #: Whether extenders have to be called before anything is decided.
     asks: bool = False
     #: Resources of minResources that are missing.
     short: Sequence[str] = ()
@@ -127,14 +127,14 @@ class GroupAttempts:
         group_controller: GroupController,
         failures: FailureHandler,
         placements: Placements,
-        parked: PendingExtenderCalls,
+        pending_calls: PendingExtenderCalls,
         evicting: SyncPreemptions,
         resizes: Resizes,
     ) -> None:
         self._setup = setup
         self._resizes = resizes
-        self._parked = parked
-        #: Groups that wait for answers, by the cycles of their members that stopped for a question.
+        self._pending_calls = pending_calls
+        #: The groups that wait for answers, by the cycles of members that stopped for a question.
         self._asking: dict[Cycle, _PendingGroup] = {}
         self._clock = setup.telemetry.clock
         self._cluster = setup.cluster
@@ -266,7 +266,7 @@ class GroupAttempts:
         asking = _PendingGroup(lead, questions, len(open_questions))
         for cycle, question in open_questions:
             self._asking[cycle] = asking
-            self._outbox.effects += self._parked.park(cycle, question)
+            self._outbox.effects += self._pending_calls.add(cycle, question)
 
     def _attempt(
         self,
@@ -336,7 +336,7 @@ class GroupAttempts:
         *,
         questions: GroupExtenderCalls,
     ) -> _TrialOutcome:
-        """Run a pass, and commit it if enough members fit; else undo it."""
+        """Run a pass. Commit it if enough members fit; otherwise undo it."""
         snapshot = self._cluster.loan
         assert snapshot is not None
         setup = replace(self._setup, questions=questions)

@@ -18,9 +18,10 @@ from bayplan.engine.reservations import Reservation, end_seconds
 from bayplan.state.cache import Trial
 from bayplan.state.pods import PodInfo
 
-#: Places the group in the trial; None: the group does not fit, and nothing is placed.
+#: A function that places the group in the trial. None: the group does not fit, and nothing is
+#: placed.
 Place = Callable[[], PodGroupTrial | None]
-#: The nodes of the domains that the group has alone, if its members are on these nodes.
+#: A function: the nodes of the domains that the group has alone if its members are on these nodes.
 Widen = Callable[[Set[str]], Set[str]]
 
 
@@ -47,7 +48,7 @@ def find_reservation(
 
 
 def _tried(place: Place, departures: "DepartureOrder", count: int) -> set[str] | None:
-    """The nodes that the members would get without the first ``count`` pods; None: the group does
+    """The nodes that the members would get without the first ``count`` pods. None: the group does
     not fit."""
     departures.depart(count)
     group_trial = place()
@@ -83,7 +84,7 @@ class DepartureOrder:
             self._trial.undo_last()
 
     def empty_enough_seconds(self, count: int, nodes: frozenset[str]) -> float:
-        """When the last of the first ``count`` pods leaves these nodes."""
+        """The time at which the last of the first ``count`` pods leaves these nodes."""
         ends = (self._ends[pod.uid] for pod in self.pods[:count] if pod.node_name in nodes)
         return max(ends, default=self._clock.now())
 

@@ -44,7 +44,8 @@ from bayplan.state.pods import DEFAULT_SCHEDULER, PodInfo, pod_info
 # ---- membership -----------------------------------------------------------------------------
 
 
-#: Up to this size, each new member changes the condition of all members; above it, each doubling.
+#: Up to this size of a group, each new member changes the condition of all members. Above it, only
+#: each doubling of the size does.
 _ALWAYS_REPORTED_COUNT = 32
 
 
@@ -59,9 +60,11 @@ class QueueGroups:
         self._pod_groups = trees.pod_groups
         self._trees = trees
         self._frameworks = frameworks
-        # Read once, so that groups created in the same second have the same age.
+        # The clock is read once, so that groups that were created in the same second have the same
+        # age.
         self._epoch_at_zero = clock.epoch_seconds() - clock.now()
-        #: (time stamp of an object, its time on the scheduler's clock): members come in a row.
+        #: The last (time stamp of an object, its time on the scheduler's clock). Members of a group
+        #: come in a row.
         self._last_created: tuple[str, float] = ("", 0.0)
         #: By profile: whether the members of a group are placed one by one.
         self._by_pod: dict[str, bool] = {}
@@ -76,7 +79,8 @@ class QueueGroups:
         return self.of_member(state, pod)
 
     def of_member(self, state: GroupState, pod: PodInfo) -> QueueGroup | None:
-        """The same for a pending member of this group."""
+        """The group that a pending member of this group waits in; None: the member is scheduled
+        alone."""
         if self._trees.has_parent(state.key):
             return self._of_tree(state)
         is_divided = state.group is not None and bool(state.group.slices)
@@ -90,7 +94,7 @@ class QueueGroups:
         return QueueGroup(state.key, self._created_seconds(metadata), is_complete)
 
     def _of_tree(self, state: GroupState) -> QueueGroup:
-        """The root of the tree, unless a group above is missing."""
+        """The group of the root of the tree. None: a group above is missing."""
         root = self._trees.root_of(state.key)
         if root is None:
             return QueueGroup(state.key, inf, is_complete=False)
@@ -153,7 +157,7 @@ class PodGroupController:
         self._reports_assembling = reports_assembling
         self._writer = GroupStatusWriter(outbox, self._clock)
         self._timeouts = GroupTimeouts(self._clock)
-        #: When `run_timers` has something to do.
+        #: The times at which `run_timers` has something to do.
         self.deadlines = (self._timeouts.deadlines, reservations.deadlines)
         #: Groups that changed since the last `flush`.
         self.changes: dict[GroupKey, GroupState] = {}
@@ -174,8 +178,8 @@ class PodGroupController:
                 self._queue.groups.wake(key)
 
     def _root_key(self, state: GroupState) -> GroupKey:
-        """The key of the root above a group, or its own. The groups that it waited with before, and
-        no longer waits with, are regrouped without it."""
+        """The key of the root above a group, or its own key. If the group waited with other groups
+        before and no longer does, these are regrouped without it."""
         root = self._trees.root_of(state.key) if self._trees.is_on else None
         key = state.key if root is None else root.key
         before = self._roots.pop(state.key, state.key)
@@ -194,8 +198,8 @@ class PodGroupController:
         return None
 
     def _regroup(self, key: GroupKey) -> None:
-        """Update the entry in the queue of a group or of the root of a tree. Members of a large
-        group come one by one, so all members are read only if the entry has to change."""
+        """Update the queue's entry of a group, or of the root of a tree. Members of a large group
+        come one by one, so all members are read only if the entry has to change."""
         pods, entries = self._cluster.pods, self._queue.groups
         states = self._waiting_with(key)
         queue_groups = (self._queue_group_of(state) for state in states)
@@ -292,7 +296,8 @@ class PodGroupController:
             self._report(state, waiting)
 
     def _report(self, state: GroupState, waiting: list[str]) -> None:
-        """Write the conditions of members without one; at a reported size, of all members."""
+        """Write the conditions of the members that have none. At a reported size, write those of
+        all members."""
         count = state.here_count
         is_reported = count <= _ALWAYS_REPORTED_COUNT or not count & (count - 1)
         for uid in waiting:
@@ -363,7 +368,7 @@ def missing_resources(
 
 
 def _written(resource: str, amount: int) -> str:
-    """An amount as in a manifest: cpu in cores or milli-cores."""
+    """An amount as a manifest has it: cpu in cores or milli-cores."""
     if resource != CPU:
         return str(amount)
     return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"

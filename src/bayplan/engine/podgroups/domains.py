@@ -1,14 +1,14 @@
 """Where a group may be placed: anywhere, or within one domain of a topology key.
 
-The domains of a required key are tried one after another, each with all members. The domain in
-which most members fit is the best; then the domain whose nodes score highest; then the first by
-name. The domains of preferred keys are tried in the same way, one key after another, within the
-domains of the required key. If no preferred domain suffices, the group may be placed in any domain
-of the required key. Members that already have nodes determine the domain. Upstream: KEP-5732,
-TopologyPlacementGenerator.
+The domains of a required key are tried one after another, each with all members. The best domain is
+the one in which most members fit. Among equal ones it is the one whose nodes score highest, then
+the first by name. The domains of preferred keys are tried in the same way, one key after another,
+within the domains of the required key. If no preferred domain suffices, the group may be placed in
+any domain of the required key. Members that already have nodes determine the domain. Upstream:
+KEP-5732, TopologyPlacementGenerator.
 
 If no domain of a key suffices for members that are placed one after another, an arrangement of all
-members may; see `arranged_pass`. A group that is divided into slices is always arranged.
+members may suffice; see `arranged_pass`. A group that is divided into slices is always arranged.
 """
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -80,7 +80,7 @@ class Watch:
             self._metrics.placement_evaluation_duration.observe(took_seconds, *labels, count=count)
 
 
-#: Passes of single members from which on it is worth it to count first what each domain has free.
+#: From so many passes of single members on, it pays to count first what each domain has free.
 _COUNTED_FROM: Final = 500
 #: The worth of a domain that has too little free for all members.
 _TOO_SMALL: Final = Worth(-1, 0)
@@ -99,9 +99,9 @@ def best_pass(
     only: str = "",
     inside: Placement = EVERYWHERE,
 ) -> PodGroupTrial:
-    """The pass of the best domain, whose placements are in the trial; or, if the group fits
-    nowhere, the pass that explains why. ``only``: the only domain of the required key that may be
-    used; "": any. ``inside``: the placement of the group above."""
+    """The pass of the best domain, with its placements in the trial. If the group fits nowhere, it
+    is the pass that explains why. ``only``: the only domain of the required key that may be used;
+    "": any. ``inside``: the placement of the group above."""
     wide = _acceptable(setup, members, state, only=only, inside=inside)
     if isinstance(wide, Status):
         return PodGroupTrial(setup, trial).without_placement(wide)
@@ -116,7 +116,7 @@ class _Search:
     def __init__(
         self, setup: TrialSetup, passes: "_Passes", state: GroupState, wide: Sequence[Placement]
     ) -> None:
-        """``wide``: the acceptable domains, one at least."""
+        """``wide``: the acceptable domains, at least one."""
         assert state.group is not None, "no attempt is made at a group without an object"
         self._setup = setup
         self._passes = passes
@@ -132,7 +132,7 @@ class _Search:
         self._failed: PodGroupTrial | None = None
 
     def run(self) -> PodGroupTrial:
-        """As `best_pass`."""
+        """The pass of the best domain, as `best_pass` returns it."""
         setup, group, wide = self._setup, self._group, self._wide
         assert setup.cluster.loan is not None
         narrow = _preferred(
@@ -146,7 +146,7 @@ class _Search:
         return self._explained(is_anywhere=is_anywhere)
 
     def _try_level(self, key: str, domains: Sequence[Placement]) -> PodGroupTrial | None:
-        """The pass of the best domain of a key; or one that ends the search. None: no domain
+        """The pass of the best domain of a key, or a pass that ends the search. None: no domain
         suffices."""
         passes, needed_count = self._passes, self._passes.needed_count
         counts = not self._group.is_upstream
@@ -188,8 +188,8 @@ class _Search:
         tried: Sequence[Placement],
         promising: Callable[[], Sequence[Placement]] | None,
     ) -> PodGroupTrial | None:
-        """The best pass over the members one after another. ``tried``: the domains of the level
-        that may suffice."""
+        """The best of the passes that place the members one after another. ``tried``: the domains
+        of the level that may suffice."""
         if domains is not self._wide or len(self._wide) > 1:
             choose = None
             if self._has_placements:
@@ -207,10 +207,10 @@ class _Search:
         if self._has_placements:
             failed.placement_count = len(self._wide)
         if not is_anywhere:
-            # An event that helps in another domain helps the group.
+            # An event that helps in another domain helps the group, too.
             failed.elsewhere = passes.rejecting | {TOPOLOGY_NAME}
             if self._searches or self._is_counted:
-                # In domains without enough places no pass ran that would name a plugin.
+                # No pass ran in the domains without enough places, so no pass names their plugins.
                 filters = passes.framework.plugins.filter
                 failed.elsewhere |= {plugin.instance_name for plugin in filters}
         return failed
@@ -220,7 +220,7 @@ def domain_of_members(
     domains: Domains, snapshot: Snapshot, state: GroupState | None
 ) -> frozenset[str] | None:
     """The nodes for a member of a group whose other members have nodes; None: all nodes. A member
-    of a divided group goes where a slice lacks one."""
+    of a divided group goes to a slice that lacks one."""
     if state is None or state.group is None or not state.assigned_count:
         return None
     nodes: frozenset[str] | None = None
@@ -244,7 +244,7 @@ def placements(
     setup: TrialSetup, profile_name: str, group: GroupState | GroupTree, inside: Placement
 ) -> list[Placement] | Status:
     """The placements that the profile's plugin makes for a group within the placement of the group
-    above; or why it makes none."""
+    above; or a text that says why it makes none."""
     assert setup.cluster.loan is not None
     nodes = setup.cluster.loan.nodes
     if inside.nodes is not None:
@@ -261,7 +261,8 @@ def _acceptable(
     only: str,
     inside: Placement,
 ) -> list[Placement] | Status:
-    """The acceptable domains, one at least; or why the profile's plugin makes no placements."""
+    """The acceptable domains, at least one; or a text that says why the profile's plugin makes no
+    placements."""
     snapshot, group = setup.cluster.loan, state.group
     assert snapshot is not None and group is not None
     if setup.has_placements_for(state):
@@ -311,14 +312,15 @@ class _Passes:
         self._watch = Watch(setup.telemetry, self.framework.profile_name)
         #: Plugins that rejected members.
         self.rejecting = set[str]()
-        #: The members, as far as it is known that they are equal; and whether this was looked up.
+        #: The members, if it is known that they are equal; and whether this was looked up.
         self._equal: EqualMembers | None = None
         self._is_looked_up = False
-        #: Where members fit that are the only ones. Nothing is placed where this is read.
+        #: Where a member fits if it is the only one. It is read while nothing is placed.
         self.masks = AloneMasks(setup, self.are_equal)
 
     def are_equal(self) -> bool:
-        """Whether one ranking of all nodes answers for all members. Nothing is placed."""
+        """Whether one ranking of all nodes answers for all members. It is called while nothing is
+        placed."""
         return (self._equal if self._is_looked_up else self._look_up()) is not None
 
     def _look_up(self) -> EqualMembers | None:
@@ -344,7 +346,7 @@ class _Passes:
         return group_trial
 
     def alone(self, domain: Placement) -> PodGroupTrial:
-        """The pass of the only placement, which is compared with no other."""
+        """The pass of the only placement. It is compared with no other pass."""
         self._watch.generated(1)
         group_trial = self.run(domain)
         self._watch.evaluated(suffices=group_trial.fits(self.needed_count))
@@ -357,9 +359,9 @@ class _Passes:
         promising: Callable[[], Sequence[Placement]] | None,
         choose: "_Choose | None",
     ) -> PodGroupTrial | None:
-        """The pass of the best domain, repeated in the trial; None: no domain suffices, and nothing
-        is placed. ``promising``: the domains that have enough free for all members; None: a pass
-        tells. ``choose``: chooses among the domains that suffice; None: the greatest worth
+        """The pass of the best domain, repeated in the trial. None: no domain suffices, and nothing
+        is placed. ``promising``: the domains that have enough free for all members; None: only a
+        pass can tell. ``choose``: chooses among the domains that suffice; None: the greatest worth
         decides."""
         if not domains:
             return None
@@ -378,12 +380,12 @@ class _Passes:
         if sufficing:
             return self._chosen(compared, sufficing, choose)
         for place in untried if promising is None else ():
-            # The plugins that reject members there are to be noted.
+            # A pass runs, so that the plugins that reject members are noted.
             self.run(domains[place]).undo()
         return None
 
     def _compare(self, compared: "_ComparedDomains", place: int) -> PodGroupTrial | None:
-        """Try one domain. Returns a pass that ended with an error."""
+        """Try one domain, and compare its worth. Returns the pass if it ended with an error."""
         group_trial = self.run(compared.domains[place], is_compared=True)
         group_trial.undo()
         has_error = group_trial.error is not None
@@ -423,7 +425,7 @@ class _Passes:
         return self.run(first).without_placement(chosen)
 
     def _remembered(self, domains: Sequence[Placement]) -> "_RememberedResults | None":
-        """The remembered results for these members. None: results may depend on more than the
+        """The remembered results for these members. None: the results may depend on more than the
         members and the content of the domains."""
         equal = self._look_up() if len(domains) > 1 else None
         if equal is None or equal.ranking.is_behind:
@@ -447,7 +449,7 @@ class _RememberedResults(Struct, frozen=True):
 
 @final
 class _ComparedDomains:
-    """The worths of the domains of a level, as far as they are known."""
+    """The known worths of the domains of a level."""
 
     def __init__(self, domains: Sequence[Placement], memory: _RememberedResults | None) -> None:
         self.domains = domains
@@ -455,7 +457,7 @@ class _ComparedDomains:
         self.worths: list[Worth | None] = [None] * len(domains)
         if memory is not None:
             self.worths = [each.get(memory.kind) for each in memory.worths]
-        #: By the place of a domain that was tried: the members that fit, on their nodes.
+        #: The members that fit, on their nodes, by the place of a domain that was tried.
         self.tried: dict[int, Sequence[PodInfo]] = {}
 
     @property
@@ -463,7 +465,7 @@ class _ComparedDomains:
         return self.worths.count(None)
 
     def leave_out(self, promising: Container[str]) -> None:
-        """Leave out the unknown domains that are not promising."""
+        """Leave out the domains of unknown worth that are not promising."""
         for place, domain in enumerate(self.domains):
             if self.worths[place] is None and domain.name not in promising:
                 self.worths[place] = _TOO_SMALL
@@ -475,7 +477,8 @@ class _ComparedDomains:
         return self.worths[place] is not None
 
     def sufficing(self, needed_count: int) -> dict[int, Worth]:
-        """The places and worths of the domains in which enough members fit, in their order."""
+        """The places and worths of the domains in which enough members fit, in the order of the
+        domains."""
         return {
             place: worth
             for place, worth in enumerate(self.worths)
@@ -483,7 +486,8 @@ class _ComparedDomains:
         }
 
 
-#: From the members that fit in each domain that suffices to the domain to use, or to an error.
+#: A function: from the members that fit in each domain that suffices to the domain to use, or to an
+#: error.
 _Choose = Callable[[Mapping[Placement, Sequence[PodInfo]]], Placement | Status]
 
 
@@ -493,8 +497,8 @@ def by_scores(
     group: GroupState | GroupTree,
     pods: Mapping[Placement, Sequence[PodInfo]],
 ) -> Placement | Status:
-    """The domain that the plugins of PlacementScore score highest; the first of equal ones, where
-    kube-scheduler draws."""
+    """The domain that the plugins of PlacementScore score highest. Among equal ones it is the
+    first; kube-scheduler draws one."""
     snapshot = setup.cluster.loan
     assert snapshot is not None
     nodes, rows = snapshot.nodes, setup.runner.domain_rows

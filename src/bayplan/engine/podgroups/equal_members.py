@@ -41,16 +41,17 @@ from bayplan.state.pod_groups import GroupState
 from bayplan.state.pods import PodShape
 from bayplan.state.resources import uses
 
-#: A pod of a new signature is ranked at the end of its second cycle.
+#: How many cycles are made until a ranking answers. For a new signature, the nodes are ranked at
+#: the end of the second cycle.
 _RANKING_CYCLES: Final = 3
 
 
 def equal_members(setup: TrialSetup, members: Sequence[QueuedPodInfo]) -> EqualMembers | None:
-    """The members and their ranking. Some of its totals may be missing. None: the ranking of one
+    """The members and their ranking, in which totals may be missing. None: the ranking of one
     member does not answer for another one, or something besides the nodes may decide.
 
     The members may differ in labels, as long as no plugin that has something to say about them
-    reads these. A cycle of one member of each template tells."""
+    reads these labels. A cycle of one member of each template shows this."""
     pods = [queued.pod for queued in members]
     if (
         setup.end.is_observed
@@ -74,7 +75,8 @@ def equal_members(setup: TrialSetup, members: Sequence[QueuedPodInfo]) -> EqualM
 
 
 def with_ranking_of_now(setup: TrialSetup, equal: EqualMembers) -> EqualMembers | None:
-    """The same members after changes of nodes alone, with a ranking that has followed them."""
+    """The same members after changes of nodes alone, with a ranking that has followed these
+    changes."""
     ranking = equal.ranking
     if not ranking.is_dropped and ranking.generation == ranking.table.log.generation:
         return equal
@@ -138,7 +140,7 @@ class FailedPasses:
         self, members: Sequence[QueuedPodInfo], state: GroupState, needed_count: int
     ) -> PassResult | None:
         """The result that a pass over these members would have; None if only a pass can tell. The
-        cluster is lent."""
+        cluster must be lent."""
         if self._generations != self._current_generations():
             self._results.clear()
         if not self._results or not self._may_repeat(state):

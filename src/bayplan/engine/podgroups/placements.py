@@ -79,7 +79,7 @@ class GroupPlacements:
             self._bind(group)
 
     def take_back(self, members: Sequence[PlacedMember]) -> None:
-        """Give back what members hold, because a bug of Bayplan stopped the attempt."""
+        """Give back what the members hold, because a bug of Bayplan stopped the attempt."""
         for member in reversed(members):
             self._placements.drop(member.pod)
             if self._cluster.cache.is_assumed(member.pod.uid):
@@ -97,7 +97,7 @@ class GroupPlacements:
         )
 
     def _run(self, group: _WaitingGroup, step: Callable[[], None]) -> None:
-        """A step that concerns the whole group, inside the boundary of its attempt."""
+        """Run a step that concerns the whole group inside the boundary of its attempt."""
         members = [placed.queued for placed in group.members]
         started_seconds = group.members[0].started_seconds
 
@@ -118,7 +118,7 @@ class GroupPlacements:
             self._bind(group)
 
     def _bind(self, group: _WaitingGroup) -> None:
-        """Bind each member by itself: a failure of one does not affect the others."""
+        """Bind each member by itself. The failure of one member does not affect the others."""
         group.is_over = True
         for placed in group.members:
             go_on = partial(self._placements.go_on, placed)

@@ -1,16 +1,18 @@
 """Preemption for a group: victims for as many members as the group needs, or none.
 
 A trial removes all pods of lower priority from all nodes and places the members. For groups of
-other kinds than Kubernetes' own it removes pods up to the lowest priority with which the group
+other kinds than Kubernetes' own, it removes only pods up to the lowest priority at which the group
 fits. Then the removed pods of the members' nodes return one after another, as long as all members
-on the node still fit; if a member cannot be beside pods of other nodes, all removed pods return so,
-as long as all members fit. A pod that cannot return is a victim. If the group does not fit without
-all pods of lower priority, no pod is evicted. Upstream: podgrouppreemption.go (v1.37).
+on the node still fit; if a member cannot run while certain pods are on other nodes, all removed
+pods return one after another, as long as all members fit. A pod that cannot return is a victim. If
+the group does not fit without all pods of lower priority, no pod is evicted. Upstream:
+podgrouppreemption.go (v1.37).
 
 A group that has to share a domain by its annotation frees the domain in which the fewest groups
-lose pods. A trial removes only pods of this domain. If the members do not fit so, a plugin may look
-at pods of other domains, and a trial without all pods of lower priority decides. A domain is not
-tried if the amounts that its pods use say that more groups lose pods there than in the best one.
+lose pods. A trial removes only pods of this domain. If the members do not fit then, a plugin may
+have looked at pods of other domains, and a trial without all pods of lower priority decides. A
+domain is not tried if the amounts that its pods use show that more groups lose pods there than in
+the best domain.
 """
 
 from bisect import bisect_left
@@ -56,9 +58,10 @@ from bayplan.state.ranked_pods import NO_PRIORITY
 #: Runs a step of an attempt at a group that began at a time; see `AttemptBoundary`.
 Guard = Callable[[QueuedPodGroupInfo, Sequence[QueuedPodInfo], float, Callable[[], None]], None]
 
-#: Domains whose plans are compared.
+#: The number of domains whose plans are compared.
 _PLANS_MAX: Final = 32
-#: Of a domain that does not suffice, whichever pods leave; more than any pods.
+#: The count for a domain that does not suffice whichever pods leave. It is more than any real
+#: count.
 _NEVER_ENOUGH: Final = (1 << 62, 1 << 62)
 PREFIX = " pod group preemption: "
 NOT_HELPFUL = "preemption is not helpful for scheduling the group"
@@ -67,18 +70,19 @@ _NO_VICTIMS = "No preemption victims found for incoming preemptor"
 _ONGOING = "ongoing preemption on nominated nodes"
 
 
-#: By group, or by uid of a single pod.
+#: The key of a group, or the uid of a single pod.
 PodsByOwner = Mapping[object, list[PodInfo]]
 
 
 class DomainToFree(NamedTuple):
-    """A domain of whose nodes pods may leave."""
+    """A domain from whose nodes pods may leave."""
 
     #: "": all nodes.
     name: str = ""
     #: None: all nodes.
     nodes: frozenset[str] | None = None
-    #: At least so many groups or single pods lose pods, and so many pods leave; see `_hurt`.
+    #: How many groups or single pods lose pods at least, and how many pods leave at least; see
+    #: `_hurt`.
     hurt_at_least: tuple[int, int] = (0, 0)
 
 
@@ -86,31 +90,32 @@ ANYWHERE: Final = DomainToFree()
 
 
 class Preemptor(Protocol):
-    """A group of pods, or a tree of groups, that victims are searched for."""
+    """A group of pods, or a tree of groups, for which victims are searched."""
 
     @property
     def members(self) -> Sequence[QueuedPodInfo]: ...
 
     @property
     def is_upstream(self) -> bool:
-        """Whether the group is one of Kubernetes: its members are placed as kube-scheduler does."""
+        """Whether the group is of Kubernetes' own kind. Its members are placed as kube-scheduler
+        places them."""
         ...
 
     @property
     def is_plain(self) -> bool:
-        """Whether plugins that make no room are called: not for a tree, nor for a group whose
-        placements are constrained. Upstream: dynamicresources.go."""
+        """Whether plugins that make no room are called. They are called neither for a tree nor for
+        a group whose placements are constrained. Upstream: dynamicresources.go."""
         ...
 
     def place(self, trial: Trial, only: str = "") -> tuple[Sequence[PlacedMember], str]:
-        """Place the members in the trial. Returns (the placed members, ""), or, if too few fit and
-        nothing is placed, ((), why as upstream says it). ``only``: the only domain that may be
-        used; "": any."""
+        """Place the members in the trial. Returns (the placed members, ""). If too few fit, nothing
+        is placed, and it returns (no members, the reason in upstream's words). ``only``: the only
+        domain that may be used; "": any."""
         ...
 
     def domains_to_free(self, snapshot: Snapshot, highest: int) -> Sequence[DomainToFree]:
-        """The domains of which one is freed, if pods up to a priority leave; of equally good ones
-        the first."""
+        """The domains of which one is freed if pods up to a priority leave. Of equally good
+        domains, the first is freed."""
         ...
 
     def nodes_alone(self, snapshot: Snapshot, names: Set[str]) -> frozenset[str]:
@@ -147,8 +152,9 @@ class PodGroupToPlace(Struct, frozen=True):
         return (), reason(pass_.result(), state, len(self.members), texts)
 
     def domains_to_free(self, snapshot: Snapshot, highest: int) -> Sequence[DomainToFree]:
-        """The domains of the required key, those first in which the fewest groups could lose pods;
-        for other groups all nodes. Kubernetes' own groups are placed as kube-scheduler does."""
+        """The domains of the required key, those with the fewest groups that could lose pods first.
+        All nodes for a group without such a key, and for Kubernetes' own groups, which are placed
+        as kube-scheduler places them."""
         state = self.state
         if state.group is None or self.is_upstream or not state.group.required_topology:
             return (ANYWHERE,)
@@ -157,7 +163,7 @@ class PodGroupToPlace(Struct, frozen=True):
         domain_of = {node: domain.name for domain in domains for node in domain.nodes or ()}
         pods: dict[str, dict[object, list[PodInfo]]]
         pods = {domain.name: defaultdict(list) for domain in domains}
-        #: Domains that are not the group's alone, whichever pods leave.
+        #: The domains that the group cannot have alone, whichever pods leave.
         shared = set[str]()
         for pod in self.setup.cluster.cache.pods():
             domain_name = domain_of.get(pod.node_name)
@@ -176,8 +182,8 @@ class PodGroupToPlace(Struct, frozen=True):
     def _to_free(
         self, snapshot: Snapshot, domain: Placement, pods: PodsByOwner, *, is_shared: bool
     ) -> DomainToFree:
-        """``pods``: that may leave the domain. ``is_shared``: another pod stays there, and the
-        group has to be alone."""
+        """A domain and what may leave it. ``pods``: the pods that may leave the domain.
+        ``is_shared``: another pod stays there, while the group has to be alone."""
         group, nodes = self.state.group, snapshot.nodes
         assert group is not None and domain.nodes is not None, "all nodes are no domain"
         if not Units(self.setup.cluster.group_trees, nodes).are_single:
@@ -193,7 +199,7 @@ class PodGroupToPlace(Struct, frozen=True):
         return DomainToFree(domain.name, domain.nodes, at_least)
 
     def _least_needs(self) -> dict[str, int]:
-        """By resource, the requests of as many members as the group needs, the smallest ones."""
+        """By resource, the sum of the smallest requests of as many members as the group needs."""
         requests = [queued.pod.shape.requests for queued in self.members]
         names = {name for each in requests for name in each}
         return {
@@ -317,8 +323,8 @@ class PodGroupPreemptor:
         self._evicting.wait(f"group {lead.key}", evicting, ended)
 
     def report_nominations(self, plan: PreemptionPlan) -> None:
-        """Nominate the members again, whose failures withdrew their nominations, and write the
-        nominations to the API."""
+        """Nominate the members again, because their failures withdrew their nominations, and write
+        the nominations to the API."""
         for pod, nomination in self._nominations(plan):
             self._nominator.add_nominated_pod(pod, nomination)
             self._outbox.patch_status(pod, None, nomination.node_name)
@@ -341,7 +347,7 @@ class PodGroupPreemptor:
                 yield current, Nomination(NominatingMode.OVERRIDE, node_name)
 
     def _plugin(self, members: Sequence[QueuedPodInfo]) -> GroupPreemption:
-        """The plugin whose plan is followed."""
+        """The plugin that evicts the victims of the plan."""
         framework = self._frameworks[members[0].pod.scheduler_name]
         plugins = framework.plugins.pod_group_post_filter
         return next(plugin for plugin in plugins if isinstance(plugin, GroupPreemption))
@@ -377,8 +383,8 @@ class PodGroupPreemptor:
         return levels[high]
 
     def _lowest_priority(self, snapshot: Snapshot) -> int:
-        """The lowest priority of a pod on a node. In a full cluster one attempt after another reads
-        it while no pod comes or goes."""
+        """The lowest priority of a pod on a node. It is remembered, because in a full cluster one
+        attempt after another reads it while no pod comes or goes."""
         generation = self._cluster.cache.table.log.generation
         if self._lowest[0] != generation:
             lowest = snapshot.ranked_pods(snapshot.nodes).lowest.min(initial=NO_PRIORITY)
@@ -396,7 +402,7 @@ class PodGroupPreemptor:
     def _why_not_in(
         self, snapshot: Snapshot, group: Preemptor, highest: int, domain: DomainToFree
     ) -> str:
-        """The same if only pods of one domain leave."""
+        """Why the group does not fit if only pods of one domain leave; "" if it fits."""
         with snapshot.trial() as trial:
             _remove(trial, snapshot, self._units(snapshot), highest, area=domain.nodes)
             placed, why_not = group.place(trial, domain.name)
@@ -413,8 +419,8 @@ class PodGroupPreemptor:
     def _plan(
         self, snapshot: Snapshot, group: Preemptor, highest: int, plugin: GroupPreemption
     ) -> PreemptionPlan | None:
-        """The plan; of a group that has to share a domain, that of the domain in which the fewest
-        groups lose pods, then the fewest pods leave."""
+        """The plan. For a group that has to share a domain, it is the plan of the domain in which
+        the fewest groups lose pods, and among equal ones the fewest pods leave."""
         domains = enumerate(group.domains_to_free(snapshot, highest))
         plans: dict[tuple[tuple[int, int], int], PreemptionPlan] = {}
         for place, domain in sorted(domains, key=lambda each: (each[1].hurt_at_least, each[0])):
@@ -454,7 +460,7 @@ class PodGroupPreemptor:
         only: str,
     ) -> PreemptionPlan | None:
         """The plan if all pods up to a priority leave before the group is placed. ``area``: the
-        nodes that they leave; None: all nodes."""
+        nodes from which they leave; None: all nodes."""
         with snapshot.trial() as trial:
             away = _remove(trial, snapshot, self._units(snapshot), highest, area=area)
             placed, why_not = group.place(trial, only)
@@ -485,7 +491,7 @@ class PodGroupPreemptor:
         nodes = {one.pod.node_name for one in placed}
         leaving = self._leaving(trial, snapshot, placed, away, alone=alone, nodes=nodes)
         if not self._all_fit(trial, snapshot, placed):
-            # A member cannot be beside pods of other nodes.
+            # A member cannot run while certain pods are on other nodes.
             staying = (unit for unit in away if unit not in leaving)
             for pod in (pod for unit in staying for pod in unit.pods):
                 trial.remove(pod)
@@ -505,8 +511,9 @@ class PodGroupPreemptor:
         alone: frozenset[str],
         nodes: Set[str] | None,
     ) -> list[Unit]:
-        """Put back the units beside which the members fit. Returns the others. ``nodes``: those of
-        the members, and a unit concerns only the members of its nodes; None: all members."""
+        """Put back the units beside which the members fit. Returns the other units. ``nodes``: the
+        nodes of the members, where a unit concerns only the members on its nodes; None: a unit
+        concerns all members."""
         leaving: list[Unit] = []
         for unit in away:
             own = {pod.node_name for pod in unit.pods}
@@ -557,9 +564,10 @@ def _owner(pod: PodInfo) -> object:
 def _hurt_at_least(
     needs: Mapping[str, int], nodes: NodeView, pods_by_owner: Collection[Sequence[PodInfo]]
 ) -> tuple[int, int]:
-    """How many groups or single pods lose pods at least, and how many pods leave, if the nodes have
-    to offer these amounts; `_NEVER_ENOUGH`: they do not, whatever leaves. A resource that some node
-    does not offer itself is left out, because devices may stand for it."""
+    """How many groups or single pods lose pods at least, and how many pods leave at least, if the
+    nodes have to offer these amounts. `_NEVER_ENOUGH`: the nodes do not offer them, whatever
+    leaves. A resource that some node does not offer itself is left out, because devices may stand
+    for it."""
     owner_count = pod_count = 0
     for name, amount in needs.items():
         allocatable = nodes.allocatable(name)
@@ -575,7 +583,7 @@ def _hurt_at_least(
 
 
 def _least_count(missing: int, amounts: Iterable[int]) -> int:
-    """How many of the amounts are needed at least for a sum."""
+    """How many of the amounts are needed at least to reach a sum."""
     in_order = sorted(amounts, reverse=True)
     return bisect_left(list(accumulate(in_order, initial=0)), missing)
 

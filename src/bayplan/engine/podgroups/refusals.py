@@ -55,7 +55,7 @@ class NoPreemption(Struct, frozen=True):
     """Why no pod is evicted for a group."""
 
     text: str
-    #: With the reasons of the other plugins of PodGroupPostFilter.
+    #: The reason, with the reasons of the other plugins of PodGroupPostFilter.
     upstream_text: str
     #: Whether victims of an earlier attempt are still terminating.
     is_being_made: bool = False
@@ -84,13 +84,13 @@ class GroupTexts(Struct, frozen=True):
 
     #: The beginning of messages about a whole group.
     prefix: str = f"{_UNSCHEDULABLE}, "
-    #: The minimum is met without the members to try, and none of them fits.
+    #: The message if the minimum is met without the members to try, and none of them fits.
     none_fits: str = _UNSCHEDULABLE
-    #: Whether a search for victims that says nothing leaves a comma.
+    #: Whether a search for victims without a message leaves a comma.
     keeps_empty: bool = True
     #: The reason of the condition of a group whose members differ in what all must share.
     mismatch_reason: str = "SchedulerError"
-    #: The beginning of the message about such a difference; the group's name in it; whether it
+    #: The beginning of the message about such a difference, the group's name in it, and whether it
     #: names the pods.
     same: str = "all pods in a single pod group should have the same"
     group: str = "pod group"
@@ -133,13 +133,15 @@ def reason(pass_: PassResult, state: GroupState, member_count: int, texts: Group
 
 
 def too_few_scheduled(minimum: int, scheduled_count: int, remaining_count: int) -> str:
-    """Upstream: gangscheduling, PlacementFeasible; of pods, or of groups in a tree of groups."""
+    """The message about too few pods, or about too few groups in a tree of groups. Upstream:
+    gangscheduling, PlacementFeasible."""
     counts = f"{scheduled_count} scheduled, {remaining_count} remaining"
     return f"minCount ({minimum}) cannot be satisfied: {counts}"
 
 
 def in_no_placement(count: int, first: str) -> str:
-    """``first``: why none of the first placement."""
+    """The message about a group that fits in none of ``count`` placements. ``first``: why no node
+    of the first placement fits."""
     return f"0/{count} placements are available, first placement status: {first}"
 
 
@@ -254,7 +256,7 @@ def mismatch_in_tree(
     *,
     groups_have_policies: bool,
 ) -> str:
-    """The same for a tree of groups, whose root counts as the group."""
+    """As `mismatch`, for a tree of groups. Its root counts as the group."""
     spec = tree.group.spec
     policy = (spec.preemption_policy or _PREEMPT_LOWER) if groups_have_policies else None
     root = _Root(f"compositepodgroup/{tree.key}", spec.priority or 0, policy)
@@ -279,8 +281,8 @@ class _Member(NamedTuple):
 
 
 class _Root(NamedTuple):
-    """The group as kube-scheduler names it, its priority, and its preemption policy; None: that of
-    the first member counts."""
+    """The group as kube-scheduler names it, its priority, and its preemption policy. None: the
+    policy of the first member counts."""
 
     name: str
     priority: int
@@ -288,7 +290,8 @@ class _Root(NamedTuple):
 
 
 def _difference(member: _Member, first: _Member, root: _Root, texts: GroupTexts) -> str:
-    """The first field in which a member differs from the first member or the group; "": none."""
+    """The first field in which a member differs from the first member or the group, in words; "":
+    none."""
     scheduler, expected_scheduler = (
         each.spec.scheduler_name or DEFAULT_SCHEDULER for each in (member, first)
     )

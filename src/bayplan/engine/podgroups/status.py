@@ -1,4 +1,4 @@
-"""Messages and conditions of groups: what they have, what they need, why the next fits nowhere.
+"""Messages and conditions of groups: what they have and need, and why the next member fits nowhere.
 
 The status is computed from the group's pods each time. Kinds of the Coscheduling family have a
 phase, counts and the condition ScheduleTimedOut; Kubernetes' own kind has conditions only.
@@ -94,8 +94,8 @@ _RESERVED = (
 
 
 def reservation_of(message: str) -> tuple[int, float | None] | None:
-    """What `reserved_for` says: the number of nodes, and the seconds until the expected start, if
-    that is known. None: the message is another one."""
+    """What a message of `reserved_for` says: the number of nodes, and the seconds until the
+    expected start if that is known. None: the message is another one."""
     match = re.fullmatch(_RESERVED, message)
     if match is None:
         return None
@@ -119,7 +119,7 @@ class GroupTimeouts:
         self.deadlines = Deadlines[GroupKey]()
 
     def note(self, state: GroupState, *, is_waiting: bool) -> None:
-        """Update the deadline of a group. ``is_waiting``: members wait together."""
+        """Update the deadline of a group. ``is_waiting``: whether its members wait together."""
         if state.is_met:
             state.has_timed_out = False
         timeout_seconds = None if state.group is None else state.group.schedule_timeout_seconds
@@ -161,8 +161,9 @@ _NONE: Final[dict[str, Any]] = {}
 
 
 def phase_of(state: GroupState) -> str:
-    """Members missing or not placed, some placed, enough running, enough succeeded, or a member
-    failed and the minimum can no longer be reached."""
+    """The phase of a group. It says whether members are missing or not placed, some are placed,
+    enough run, enough have succeeded, or a member failed and the minimum can no longer be
+    reached."""
     needed, alive = state.min_member, state.running_count + state.succeeded_count
     if state.succeeded_count >= needed:
         return FINISHED
@@ -259,8 +260,9 @@ class GroupStatusWriter:
     # ---- Kubernetes' own kind ---------------------------------------------------------------
 
     def _of_upstream(self, state: GroupState, group: PodGroup) -> dict[str, Any]:
-        """The condition is false from the first failed attempt on, and true for good as soon as the
-        minimum is met. While members are missing there is none."""
+        """The status of a group of Kubernetes' own kind. Its condition is false from the first
+        failed attempt on, and stays true as soon as the minimum is met. While members are missing
+        there is no condition."""
         if group.has_condition(INITIALLY_SCHEDULED) or self._stands(
             INITIALLY_SCHEDULED, state, group
         ):
@@ -295,11 +297,11 @@ class GroupStatusWriter:
         return {"conditions": [updated, *unchanged]}
 
     def _stands(self, name: str, state: GroupState, group: PodGroup) -> bool:
-        """Whether a condition is true: as sent last, else as the API reported it."""
+        """Whether a condition is true, as it was sent last, or otherwise as the API reported it."""
         return self._condition(name, state, group).get("status") == _TRUE
 
     def _condition(self, name: str, state: GroupState, group: PodGroup) -> dict[str, Any]:
-        """A condition as sent last, else as the API reported it."""
+        """A condition as it was sent last, or otherwise as the API reported it."""
         sent: list[dict[str, Any]] = self._last_written(state).get("conditions", [])
         if not sent and not group.status.conditions:
             return _NONE
@@ -322,7 +324,8 @@ def _reported(group: PodGroup) -> dict[str, Any]:
 
 
 def _first_bound(state: GroupState) -> str:
-    """When the first member got its node, from the conditions in the API; "" if none says."""
+    """The time at which the first member got its node, from the conditions in the API; "" if no
+    condition has it."""
     stamps = (
         condition.last_transition_time
         for pod in state.assigned()

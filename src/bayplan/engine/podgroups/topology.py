@@ -1,4 +1,5 @@
-"""The domains of topology keys: the nodes by their value of a label; and results of their trials.
+"""The domains of topology keys (the nodes by their value of a label), and the results of their
+trials.
 
 How many members fit in a domain, and how high their nodes score, follows from what the members are
 and from what the nodes of the domain offer, if every draw of the trial is among equivalent nodes.
@@ -23,10 +24,11 @@ from bayplan.state.pod_groups import GroupState, node_of
 class SliceGaps(NamedTuple):
     """Where slices of a group lack members."""
 
-    #: The nodes of the domains in which a slice lacks members; if none does, all that may be used.
+    #: The nodes of the domains in which a slice lacks members. If no slice lacks members, all nodes
+    #: that may be used.
     nodes: frozenset[str] | None
-    #: Of each slice of the innermost layer with such slices: the nodes of its domain, and how many
-    #: members it lacks.
+    #: For each incomplete slice of the innermost layer that has some: the nodes of its domain, and
+    #: how many members it lacks.
     parts: Sequence[tuple[frozenset[str], int]]
     #: The number of that layer, the outermost is 0.
     layer: int = 0
@@ -76,7 +78,7 @@ class Domains:
 # ---- results shared by domains of equal content ---------------------------------------------
 
 
-#: Results that are remembered, and contents of domains.
+#: How many results are remembered, and how many contents of domains.
 _RESULTS_MAX: Final = 1 << 14
 
 
@@ -88,7 +90,7 @@ class Worth(NamedTuple):
     total_score: int
 
 
-#: Results of one content, by kind of members; see `DomainResults.kind`.
+#: The results of one content, by kind of members; see `DomainResults.kind`.
 Worths = dict[object, Worth]
 
 
@@ -99,19 +101,19 @@ class DomainResults:
     def __init__(self) -> None:
         self._by_content: dict[Content, Worths] = {}
         self._result_count = 0
-        #: One object stands for a kind, because a kind takes long to hash.
+        #: The object that stands for each kind. A kind itself takes long to hash.
         self._kinds: dict[Hashable, object] = {}
-        #: The same by what the kind depends on besides the ranking.
+        #: The same objects by what the kind depends on besides the ranking.
         self._kinds_of_ranking: dict[Hashable, object] = {}
-        #: By the nodes of a domain: the results of its content, for one ranking, as of a
-        #: generation; and the domains of a row, which has one for each topology key.
+        #: By the nodes of a domain, the results of its content, for one ranking and as of a
+        #: generation; and by row, its domains, of which it has one for each topology key.
         self._by_domain: dict[frozenset[str], Worths] = {}
         self._domains_of_row: dict[int, tuple[frozenset[str], ...]] = {}
-        #: The content of each domain, and the rows that changed since it was counted.
+        #: The content of each domain, and the rows that have changed since it was counted.
         self._contents: dict[frozenset[str], CountedContent] = {}
         self._changed_rows: dict[frozenset[str], set[int]] = {}
-        #: The domains of the last call with their places in it and their results; of those that
-        #: are outdated, the content changed since. None: none is remembered.
+        #: The domains of the last call, with their places in it and their results; and those whose
+        #: content changed since. None: no call is remembered.
         self._domains: Sequence[Placement] | None = None
         self._places: dict[frozenset[str], int] = {}
         self._latest: list[Worths] = []
@@ -131,8 +133,8 @@ class DomainResults:
     def of(
         self, ranking: RankedNodes, domains: Sequence[Placement], rows: DomainRows
     ) -> list[Worths]:
-        """The results of the content of each domain. ``ranking``: it is up to date, and feasible
-        rows have totals."""
+        """The results of the content of each domain. ``ranking``: a ranking that is up to date and
+        whose feasible rows have totals."""
         self._forget_changed(ranking)
         if domains is self._domains:
             places, latest = self._places, self._latest

@@ -51,7 +51,7 @@ _WAITS = 'waiting for composite pod group "{}" tree to meet quorum'
 
 
 class _TreeToPlace(Struct, frozen=True):
-    """A tree that victims are searched for; see `Preemptor`."""
+    """A tree for which victims are searched; see `Preemptor`."""
 
     setup: TrialSetup
     tree: GroupTree
@@ -272,7 +272,7 @@ class TreeAttempts:
         results: TreeResults,
         preemption: PreemptionPlan | NoPreemption | None,
     ) -> dict[str, Failure]:
-        """By uid: the failure of each pod that is not placed. What came of the search for victims
+        """The failure of each pod that is not placed, by uid. The result of the search for victims
         is added to the verdicts."""
         untried = {key: _failure(result.verdict) for key, result in results.items()}
         if (
@@ -354,8 +354,8 @@ def _by_group(members: Sequence[QueuedPodInfo]) -> dict[GroupKey, list[QueuedPod
 
 
 def _complete(tree: GroupTree, results: TreeResults, parent: Verdict) -> None:
-    """Give the groups that were not tried, and those whose parent does not fit, the verdict of
-    their parent. Upstream: completeCompositePodGroupAlgorithmResultMap."""
+    """Give the verdict of the parent to the groups that were not tried, and to those whose parent
+    does not fit. Upstream: completeCompositePodGroupAlgorithmResultMap."""
     for child in tree.children:
         result = results.get(child.key)
         if result is None or (result.verdict.fits and not parent.fits):
@@ -386,7 +386,8 @@ def _blame(members: Sequence[QueuedPodInfo], results: TreeResults, blamed: Set[s
 
 
 def _diagnosis(queued: QueuedPodInfo, failure: Failure) -> Diagnosis | None:
-    """The plugins that were noted for the pod; None for an error, after which it is retried."""
+    """The plugins that were noted for the pod. None: the pod had an error, after which it is
+    retried."""
     if not is_rejected(failure.status):
         return None
     return Diagnosis(unschedulable_plugins=set(queued.unschedulable_plugins))

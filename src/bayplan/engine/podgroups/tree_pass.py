@@ -1,9 +1,9 @@
 """One pass over a tree of groups: its groups are tried one after another in a trial.
 
 A group of groups is tried in each domain that its topology allows, within the domain of the group
-above: its groups in their order, as long as the minimum of them may still fit. The placements of a
-group that does not fit are undone at once, so the next group finds the nodes free. Of the domains
-in which the minimum fits, the plugins of PlacementScore choose one. Upstream:
+above. Its groups are tried in their order, as long as the minimum of them may still fit. The
+placements of a group that does not fit are undone at once, so the next group finds the nodes free.
+Of the domains in which the minimum fits, the plugins of PlacementScore choose one. Upstream:
 schedule_one_podgroup.go (v1.37), podGroupSchedulingRecursiveAlgorithm.
 """
 
@@ -30,8 +30,8 @@ from bayplan.state.pod_groups import GroupState
 
 @final
 class Verdict(Struct, eq=False):
-    """What became of a group. Groups whose parent failed share its verdict, and what is added to
-    one of them is added to all, as upstream's Status is shared."""
+    """The verdict of a group. Groups whose parent failed share its verdict, and what is added to
+    one of them is added to all, because upstream shares its Status in the same way."""
 
     fits: bool = False
     is_error: bool = False
@@ -59,7 +59,7 @@ class GroupResult(Struct):
     verdict: Verdict
     #: Whether a pod below found a node in this pass.
     is_any_placed: bool = False
-    #: Of a PodGroup: its members that found nodes, and those that did not.
+    #: The members of a PodGroup that found nodes, and those that did not.
     placed: Sequence[PlacedMember] = ()
     unplaced: Sequence[UnplacedMember] = ()
 
@@ -188,7 +188,8 @@ class TreePass:
         return by_scores(self._setup, next(iter(self._members.values())), tree, pods)
 
     def _children(self, tree: GroupTree, inside: Placement, results: TreeResults) -> GroupResult:
-        """Try the groups of a group within one domain. If too few fit, nothing stays placed."""
+        """Try the groups of a group within one domain. If too few of them fit, no placement
+        stays."""
         mark = len(self._passes)
         result = results[tree.key] = self._as_many_as_fit(tree, inside, results)
         if not result.verdict.fits:
@@ -231,7 +232,7 @@ class TreePass:
             return self._unplaceable(domains)
         if needed_count <= 0:
             return GroupResult(Verdict(fits=True))
-        # Too few members wait, so that none of them is tried.
+        # Too few members wait, so none of them is tried.
         return GroupResult(self._nowhere(len(domains), self._texts.none_fits))
 
     def _pods(

@@ -42,7 +42,8 @@ from bayplan.state.resources import uses
 # ---- calls of extenders ---------------------------------------------------------------------
 
 
-#: Answers may lead to new questions; after so many rounds the guesses count as answers.
+#: The number of rounds. Answers may lead to new questions; after so many rounds the guesses count
+#: as answers.
 _ROUNDS_MAX: Final = 20
 
 #: (pod, verb, extenders, nodes)
@@ -69,13 +70,13 @@ class GroupExtenderCalls:
         self.has_doubts = False
 
     def need_answers(self, *, fits: bool) -> bool:
-        """Whether to call the extenders. A group that does not fit, although every guess left all
-        nodes in, needs no answers."""
+        """Whether the extenders have to be called. A group that does not fit although every guess
+        left all nodes in needs no answers."""
         is_guessed = bool(self.unanswered) and self.round_count < _ROUNDS_MAX
         return is_guessed and (fits or self.has_doubts)
 
     def answered(self, cycle: Cycle, question: Question) -> AnsweredQuestion:
-        """The answers to a question of a member's cycle, real or guessed."""
+        """The answers to a question of a member's cycle. They may be guessed."""
         key = _key(cycle, question)
         answers = self._answers.get(key)
         if answers is not None:
@@ -116,7 +117,7 @@ class PlacedMember(Struct):
     """A member that found a node."""
 
     cycle: Cycle
-    #: On its node.
+    #: The pod as it is on its node.
     pod: PodInfo
     #: The journal's record of its cycle; None: nobody reads the journal.
     record: AttemptRecord | None
@@ -156,12 +157,12 @@ class PassResult(Struct, frozen=True):
     placement_count: int | None
     #: Why no arrangement of the members was found; "": none was searched for.
     search_problem: str = ""
-    #: Why no placement could be tried or chosen; None: that is not why.
+    #: Why no placement could be tried or chosen; None: placements could.
     status: Status | None = None
 
     @property
     def error(self) -> UnplacedMember | None:
-        """The member whose attempt ended with an error; then the pass decides nothing."""
+        """The member whose attempt ended with an error. Then the pass decides nothing."""
         return next((one for one in self.unplaced if not is_rejected(one.status)), None)
 
 
@@ -195,7 +196,7 @@ class EqualMembers(Struct, frozen=True, eq=False):
     """Members that one ranking of all nodes answers for; see `equal_members`."""
 
     ranking: RankedNodes
-    #: By template, a cycle that the ranking answered. The cycle has the notes of the plugins.
+    #: A cycle that the ranking answered, for each template. The cycle has the notes of the plugins.
     cycles: Mapping[PodShape, Cycle]
 
 
@@ -235,7 +236,7 @@ class PodGroupTrial:
         self._within = within
         self._within_by_uid = within_by_uid or {}
         self._is_compared = is_compared
-        #: The ranking that answers for members; and by template, a cycle that it answered.
+        #: The ranking that answers for members; and a cycle that it answered, for each template.
         self._ranking = None if equal is None else equal.ranking
         self._examples = {} if equal is None else dict(equal.cycles)
         is_restricted = bool(within_by_uid) or setup.reservations.is_active
@@ -243,15 +244,15 @@ class PodGroupTrial:
         self._is_free = not (is_restricted or setup.end.is_observed)
         self._is_placement = setup.has_placements
         self._shapes: set[int] = set()
-        #: What plugins noted about the members together.
+        #: The notes of plugins that the members share.
         self.notes: dict[Hashable, Any] = {}
         self.placed: list[PlacedMember] = []
-        #: The same members on their nodes; and those for which a compared pass chose nodes without
-        #: placing them.
+        #: The members that found nodes, as they are on their nodes; and the members for which a
+        #: compared pass chose nodes without placing them.
         self.pods: list[PodInfo] = []
-        #: Whether the members that found nodes gave them back.
+        #: Whether the members that found nodes have given them back.
         self.is_undone = False
-        #: Why no placement could be tried or chosen; None: that is not why.
+        #: Why no placement could be tried or chosen; None: placements could.
         self.status: Status | None = None
         self.unplaced: list[UnplacedMember] = []
         #: Filter plugins that rejected nodes for members that fit on other nodes.
@@ -262,15 +263,15 @@ class PodGroupTrial:
         self.domain = ""
         #: How many domains were tried, under the gate TopologyAwareWorkloadScheduling; else None.
         self.placement_count: int | None = None
-        #: Whether the result follows from what the nodes offer, and no draw decided it; noted if
-        #: the pass is compared.
+        #: Whether the result follows from what the nodes offer alone, without a draw. It is noted
+        #: only if the pass is compared.
         self.is_repeatable = True
         #: Plugins that rejected members in other domains, if no domain sufficed.
         self.elsewhere: set[str] = set()
         #: Why no arrangement of the members was found; "": none was searched for.
         self.search_problem = ""
-        #: The ranking of all nodes that answered for the first member, until a member is drawn for
-        #: or another answer is needed.
+        #: The ranking of all nodes that answered for the first member, until a node is drawn for a
+        #: member or another answer is needed.
         self.ranking: RankedNodes | None = None
         self._is_certain = True
 
@@ -289,19 +290,19 @@ class PodGroupTrial:
 
     @property
     def error(self) -> UnplacedMember | None:
-        """The member whose attempt ended with an error; then the pass decides nothing."""
+        """The member whose attempt ended with an error. Then the pass decides nothing."""
         return next((one for one in self.unplaced if not is_rejected(one.status)), None)
 
     def without_placement(self, status: Status) -> "PodGroupTrial":
-        """Take back a pass whose placement is not used, because of an error or a rejection that is
-        not of one member."""
+        """Undo a pass whose placement is not used, because an error or a rejection concerns more
+        than one member."""
         self.undo()
         self.status, self.placed, self.unplaced = status, [], []
         self.elsewhere = {status.plugin}
         return self
 
     def fits(self, needed_count: int) -> bool:
-        """Whether enough members found nodes, and where they have to."""
+        """Whether enough members found nodes, and in the domains that they need."""
         has_nodes = self.error is None and len(self.placed) >= needed_count
         return has_nodes and not self.search_problem
 
@@ -387,7 +388,7 @@ class PodGroupTrial:
     def _place(self, cycle: Cycle) -> None:
         assert cycle.choice is not None
         node_name = cycle.choice.node_name
-        # Recorded before the trial places the member.
+        # The record is made before the trial places the member.
         record = self._record(cycle, "scheduled")
         self._note_rejecting(cycle)
         if self._is_compared:
@@ -439,8 +440,8 @@ class PodGroupTrial:
     def _record(
         self, cycle: Cycle, result: str, status: Status | None = None, message: str = ""
     ) -> AttemptRecord | None:
-        """The record of a member's attempt; None: nobody reads the journal, or the pass is
-        compared, so that it is undone."""
+        """The record of a member's attempt. None: nobody reads the journal, or the pass is only
+        compared and will be undone."""
         if self._is_compared:
             self._end.show(cycle)
             return None
@@ -453,7 +454,7 @@ class PodGroupTrial:
         return all(self._example_of(queued) is not None for queued in members)
 
     def _example_of(self, queued: QueuedPodInfo) -> Cycle | None:
-        """An answered cycle of a member of the same template and owners."""
+        """A cycle of a member of the same template and owners that the ranking answered."""
         pod = queued.pod
         example = self._examples.get(pod.shape)
         if example is None or pod.status.nominated_node_name:
@@ -472,7 +473,8 @@ class PodGroupTrial:
             self._examples[cycle.pod.shape] = cycle
 
     def _answer(self, ranking: RankedNodes | None) -> RankedNodes | RankedDomain | None:
-        """The nodes of the pass as they are; None: a member needs a cycle."""
+        """The ranking's answer for the nodes of the pass as they are. None: a member needs a
+        cycle."""
         if ranking is None or ranking.is_dropped or not ranking.follow():
             return None
         answer: RankedNodes | RankedDomain = ranking
@@ -487,8 +489,8 @@ class PodGroupTrial:
     def _choices(
         self, answer: RankedNodes | RankedDomain, members: Sequence[QueuedPodInfo]
     ) -> Iterator[tuple[Cycle, QueuedPodInfo, Choice]]:
-        """The choices for the first members, as far as placements of equal members change only
-        amounts, each with an example. `choices` says when the caller counts a member."""
+        """The choices for the first members, each with an example, as long as placements of equal
+        members change only amounts. `choices` says when the caller counts a member."""
         used, examples = uses(members[0].pod.shape), list[Cycle]()
 
         def equal() -> Iterator[QueuedPodInfo]:
@@ -505,7 +507,8 @@ class PodGroupTrial:
             yield examples[-1], queued, choice
 
     def _compare_equal(self, members: Sequence[QueuedPodInfo]) -> bool:
-        """Choose for all members, and place none of them. False: this needs placements."""
+        """Choose nodes for all members, and place none of them. False: the choices need
+        placements."""
         answer = self._answer(self._ranking)
         if not isinstance(answer, RankedDomain):
             return False
@@ -522,8 +525,8 @@ class PodGroupTrial:
         return True
 
     def _place_equal(self, members: Sequence[QueuedPodInfo], start: int) -> int:
-        """Place equal members from here on, without a cycle for each of them. Returns how many; 0:
-        the first one needs a cycle."""
+        """Place equal members from here on, without a cycle for each of them. Returns how many it
+        placed; 0: the first one needs a cycle."""
         example, ranking = self._example_of(members[start]), self._ranking
         if example is None or ranking is None:
             return 0
@@ -576,8 +579,8 @@ def write_records(
 
 
 def _score_of(cycle: Cycle) -> int:
-    """The total score of the chosen node. A cycle does not score the only feasible node; here its
-    score decides between domains."""
+    """The total score of the chosen node. A cycle does not score a single feasible node, but here
+    its score decides between domains."""
     answer = cycle.answer
     if answer is not None and cycle.is_scored:
         return answer.best_total()

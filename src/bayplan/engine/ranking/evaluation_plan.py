@@ -1,8 +1,8 @@
 """EvaluationPlan: the plugins that a ranking covers, and those that are called in every cycle.
 
-A ranking covers the row-wise plugins that sign the pod. It evaluates them row by row, and keeps
-what they answered. All other plugins that have something to say about the pod are called in every
-cycle, for the nodes that the ranking leaves.
+A ranking covers the row-wise plugins that sign the pod. It evaluates them row by row, and caches
+their results. All other plugins that have something to say about the pod are called in every cycle,
+for the nodes that the ranking leaves.
 
 A normalized score depends on the lowest and the highest raw score of all feasible nodes. While
 these two extremes stay, the score of one row can be computed without the other rows: that is a
@@ -40,7 +40,7 @@ OTHER_PLUGINS = "pod_incompatible"
 EXTREME_MOVED = "normalize_error"
 PLUGIN_FAILED = "rescore_error"
 
-#: Journal lines are remembered for at most so many raw scores.
+#: The number of raw scores for which journal lines are remembered.
 _LINES_MAX = 1024
 
 
@@ -74,13 +74,13 @@ class WeightedScore:
         self.weight = weight
         self.normalizer = normalizer
         self.cache = cache
-        #: What every row adds, where all raw scores are the same and are normalized.
+        #: What every row adds to its total, if all raw scores are the same and are normalized.
         self._same: int | None = None
-        #: By row, the raw score that counts among the extremes, where raw scores differ and are
+        #: By row, the raw score that counts among the extremes, if raw scores differ and are
         #: normalized.
         self._raw: array[int] | None = None
         self._low = self._high = 0
-        #: How many rows have the lowest and the highest raw score.
+        #: How many rows have the lowest raw score, and how many have the highest.
         self._counts = [0, 0]
         #: By raw score, the journal's lines that `line_of` made; valid as long as the extremes.
         self.lines: dict[int, PluginScore] = {}
@@ -118,7 +118,7 @@ class WeightedScore:
         return _checked(normal) * self.weight
 
     def remove_row(self, row: int) -> None:
-        """A row is no longer feasible, or no longer has this score."""
+        """Remove the score of a row that is no longer feasible, or no longer has this score."""
         if self._raw is not None:
             score = self._raw[row]
             self._counts[0] -= score == self._low
@@ -180,7 +180,8 @@ class WeightedScore:
 
 
 def _checked(score: int) -> int:
-    """Raises RankingInvalid: the full evaluation names the plugin whose score is out of range."""
+    """Check a score. Raises RankingInvalid if it is out of range; the full evaluation then names
+    the plugin."""
     if not 0 <= score <= MAX_NODE_SCORE:
         raise RankingInvalid(PLUGIN_FAILED)
     return score
@@ -195,7 +196,8 @@ class SkipSet(NamedTuple):
     """The plugins that skip a pod, as frozensets: with the signature, the key of a ranking."""
 
     filters: Set[str]
-    #: None: PreScore did not run, because fewer than two nodes were feasible.
+    #: The plugins that skip Score. None: PreScore did not run, because fewer than two nodes were
+    #: feasible.
     scores: Set[str] | None
 
 
@@ -205,8 +207,8 @@ class EvaluationPlan(Struct, frozen=True):
     skip_set: SkipSet
     filters: Sequence[tuple[str, CachedFilterResults]]
     scores: Sequence[WeightedScore]
-    #: Instances that look across nodes or do not sign, in order; (how many of ``filters`` come
-    #: before it, instance).
+    #: The instances that look across nodes or do not sign, in order, as (how many of ``filters``
+    #: come before it, instance).
     called_filters: Sequence[tuple[int, str]] = ()
     called_scores: Sequence[str] = ()
 
@@ -239,7 +241,8 @@ class Planner:
     def __init__(self, plugins: ProfilePlugins) -> None:
         self._filters = [plugin.instance_name for plugin in plugins.filter]
         self._weights = {plugin.instance_name: weight for plugin, weight in plugins.score}
-        #: None: a function of the plugin's own, which may look across nodes.
+        #: By instance, how its scores are normalized. None: by a function of the plugin's own,
+        #: which may look across nodes.
         self._normalizers: dict[str, Normalizer | None] = {
             plugin.instance_name: (
                 None if isinstance(plugin, NormalizeScorePlugin) else plugin.normalizer
@@ -257,12 +260,13 @@ class Planner:
         """The plan for the pod of a complete cycle; None if no plugin's results are cached."""
         filters = [n for n in self._filters if n not in state.skip_filter_plugins]
         cached_filters = [name for name in filters if name in filter_caches]
-        # Fewer than two nodes are feasible: no plugin scored, and none has to.
+        # Fewer than two nodes are feasible, so no plugin scored, and none has to.
         scores = self._weights if scored is not None else ()
         scores = [n for n in scores if n not in state.skip_score_plugins]
         weighted = [w for name in scores if (w := self._weighted(name, score_caches.get(name)))]
         if (len(cached_filters), len(weighted)) != (len(filters), len(scores)):
-            # Other filters move the extremes from one pod to the next.
+            # Filters that the ranking does not cover would move the extremes from one pod to the
+            # next.
             weighted = [score for score in weighted if score.needs_no_extremes]
         if not (cached_filters or weighted):
             return None
@@ -324,7 +328,7 @@ class SingleNodeEvaluator:
         return self._node
 
     def filter_row(self, name: str, row: int) -> Verdict:
-        """An instance's Filter. Raises RankingInvalid where it fails."""
+        """Call an instance's Filter for a row. Raises RankingInvalid if it fails."""
         try:
             verdict = self.calls.filter_row[name](self.state, self.pod, self.node(row))
             return verdict if verdict == () else checked_verdict(verdict)
@@ -333,7 +337,8 @@ class SingleNodeEvaluator:
             raise RankingInvalid(PLUGIN_FAILED) from problem
 
     def score_row(self, name: str, row: int) -> int:
-        """An instance's raw score. Raises RankingInvalid where it fails."""
+        """Call an instance's Score for a row; returns the raw score. Raises RankingInvalid if it
+        fails."""
         try:
             score = self.calls.score_row[name](self.state, self.pod, self.node(row))
         except BaseException as problem:
@@ -348,7 +353,8 @@ class SingleNodeEvaluator:
         self._counts[name].evaluated += 1
 
     def filter_rows(self, name: str, rows: Rows) -> None:
-        """Cache an instance's results for many rows. Raises RankingInvalid where it fails."""
+        """Call an instance's Filter for many rows, and cache the results. Raises RankingInvalid if
+        it fails."""
         assert self.state.cached_results is not None, "results are not cached"
         outcome = FilterOutcome(self.nodes.take_rows(lambda: rows), all_true(len(rows)))
         outcome.evaluate(name, self.calls.filter_of[name], self.state, self.pod)
@@ -356,7 +362,7 @@ class SingleNodeEvaluator:
             raise RankingInvalid(PLUGIN_FAILED)
 
     def score_rows(self, name: str, rows: Rows) -> PluginScores:
-        """An instance's scores of many rows, through its row cache. Raises RankingInvalid where it
+        """An instance's scores of many rows, through its row cache. Raises RankingInvalid if it
         fails."""
         nodes = self.nodes.take_rows(lambda: rows)
         try:

@@ -6,14 +6,15 @@ nodes that agree in everything the `DomainRules` read: the domain of each label 
 (zones), and the counts of each label whose domains are single nodes (hosts). Per cell there is a
 `ScoreIndex` over the totals of the row-wise plugins, which the ranking keeps current. A cycle:
 
-1. The rows that changed are counted again. A row whose host counts changed moves to another cell; a
-   zone's count changes for its cells at once.
+1. The rows that changed are counted again. A row whose host counts changed moves to another cell. A
+   count of a zone changes for all cells of the zone at once.
 2. The rules give each cell a verdict and a score. Extremes are those of the feasible cells.
-3. The best node is the best of the cell with the highest sum, and ties are drawn across cells.
+3. The best node is the best node of the cell with the highest sum. A draw among equal nodes covers
+   all cells.
 
-PreFilter and PreScore do not run: the counts stand for their notes. So the cells serve pods of one
-template until an object or a distinct affinity term comes or goes, or a plugin would begin or cease
-to skip.
+PreFilter and PreScore do not run, because the counts stand for their notes. So the cells serve pods
+of one template until an object or a distinct affinity term comes or goes, or a plugin would begin
+or cease to skip.
 """
 
 from array import array
@@ -52,18 +53,19 @@ from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
 from bayplan.state.resources import RowEquivalence
 
-#: A label with at most so many domains divides the nodes by domain.
+#: The number of domains up to which a label divides the nodes by domain.
 FEW_DOMAINS = 64
-#: More cells than this take longer than arrays over all nodes.
+#: The number of cells above which cells take longer than arrays over all nodes.
 CELLS_MAX = 512
-#: Remembered sets of feasible cells.
+#: The number of sets of feasible cells that are remembered.
 _SUBSETS_MAX = 64
 
 #: What the counts and the domains of a row depend on.
 _FACETS = int(Facet.PODS | Facet.LABELS | Facet.NODE)
 _OF_DOMAINS = int(Facet.LABELS | Facet.NODE)
 
-#: By topology that has few domains, the domain; by count of hosts, the count.
+#: The key of a cell: the domain, for each topology that has few domains; and the count, for each
+#: count of hosts.
 _CellKey = tuple[int, ...]
 _InOrder = Callable[[tuple[PluginScore, ...]], tuple[PluginScore, ...]]
 
@@ -79,7 +81,7 @@ class _Topology(Struct):
     #: intp[rows]: the number of the row's domain; undefined for rows without a node.
     domains: Rows
     domain_count: int
-    #: Otherwise each domain is one node.
+    #: Whether the topology has few domains. Otherwise each domain is one node.
     has_few: bool
 
 
@@ -89,14 +91,14 @@ class _Count(Struct):
 
     count: DomainCount
     topology: _Topology
-    #: The column of the keys of cells that this count belongs to: the column of the domain, or a
+    #: The column in the keys of cells that this count belongs to: the column of the domain, or a
     #: column of its own.
     column: int
     #: int32[rows]: pods of the set.
     by_row: npt.NDArray[np.int32]
-    #: float64[domains] where the topology has few, else empty.
+    #: float64[domains] if the topology has few domains; otherwise empty.
     by_domain: Floats
-    #: Over all nodes.
+    #: The sum over all nodes.
     total: int
 
     def change_of(self, table: NodeTable, row: int) -> int:
@@ -113,7 +115,7 @@ class _Count(Struct):
 
 @final
 class NamedRules(Struct, frozen=True):
-    """The rules of one instance, in a cycle that called it or skipped it."""
+    """The rules of one instance, and whether the cycle skipped the instance."""
 
     name: str
     weight: int
@@ -130,7 +132,8 @@ class _CountedRules(Struct, frozen=True):
     counts: Sequence[_Count]
 
     def check(self) -> None:
-        """Raises RankingInvalid if the plugin would now skip and did not before, or the reverse."""
+        """Raises RankingInvalid if the plugin would now skip and did not before, or if it skipped
+        before and would not now."""
         totals = [count.total for count in self.counts]
         named = self.named
         is_same = named.rules.filters(totals) == named.filters
@@ -140,7 +143,7 @@ class _CountedRules(Struct, frozen=True):
 
 @final
 class _SomeCells:
-    """Cells whose nodes are looked at, with their keys. ``keys``: int64[columns, cells]."""
+    """The cells whose nodes are evaluated, with their keys. ``keys``: int64[columns, cells]."""
 
     __slots__ = ("_distinct", "_keys", "_subsets", "cells", "columns", "rejections")
 
@@ -155,7 +158,8 @@ class _SomeCells:
         self._distinct: dict[int, int] = {}
 
     def subset(self, mask: Mask) -> "_SomeCells":
-        """``mask``: bool[cells]. The results for later cycles stay with the subset."""
+        """Some of these cells. ``mask``: bool[cells]. The subset keeps its results for later
+        cycles."""
         key = mask.tobytes()
         subset = self._subsets.get(key)
         if subset is None:
@@ -173,7 +177,7 @@ class _SomeCells:
 
 @final
 class _Counts(CellCounts):
-    """What one instance's rules read of some cells."""
+    """The counts that one instance's rules read of some cells."""
 
     __slots__ = ("_columns_of_keys", "_counts", "_node_count", "_some", "are_keys_enough")
 
@@ -189,7 +193,7 @@ class _Counts(CellCounts):
         self._some = some
         self._node_count = node_count
         self._columns_of_keys = columns_of_keys
-        #: Whether the rules read nothing but the keys of the cells so far.
+        #: Whether the rules have read only the keys of the cells so far.
         self.are_keys_enough = True
 
     def of_cells(self, index: int) -> Floats:
@@ -250,7 +254,7 @@ class NodeCells:
         self._object_generation = object_generation
         self._state = state
         self.generation = table.log.generation
-        #: Pods that the cells answered for.
+        #: The number of pods that the cells answered for.
         self.answered_count = 0
         rows = table.draw_order()
         topologies = _topologies(table, named_rules, rows)
@@ -268,7 +272,7 @@ class NodeCells:
         names = [score.name for score in ranking.plan.scores]
         names += [each.named.name for each in self._scores]
         places = sorted(range(len(names)), key=lambda at: score_order.index(names[at]))
-        # A getter of one place returns no tuple; then there is nothing to order.
+        # A getter of one place returns no tuple, but then there is nothing to order.
         self.in_order: _InOrder = (
             itemgetter(*places) if len(places) > 1 else tuple[PluginScore, ...]
         )
@@ -323,7 +327,7 @@ class NodeCells:
         )
 
     def state(self) -> CycleState:
-        """A copy that the cycle may write to."""
+        """A copy of the notes that the cycle may write to."""
         return self._state.clone()
 
     def rule_names(self) -> list[str]:
@@ -420,7 +424,7 @@ class NodeCells:
     def _filter(
         self, some: _SomeCells, sizes: Int64s
     ) -> tuple[Mask | None, list[tuple[RejectedNodes, Rows]]]:
-        """Which cells are feasible, bool[cells] or None for all of them, and the rejections with
+        """The feasible cells as bool[cells], or None if all are feasible; and the rejections with
         their cells."""
         rejected: list[tuple[RejectedNodes, Rows]] = []
         feasible: Mask | None = None
@@ -553,7 +557,7 @@ def rules_for(
         for plugin in (*plugins.filter, *plugins.pre_filter, *plugins.pre_score, *scorers)
         if plugin.scope != "row" and plugin.instance_name not in unconcerned
     }
-    # The rules reject what is left after all other filters.
+    # The rules reject only nodes that all other filters left.
     is_last = all(end == len(plan.filters) for end, _ in plan.called_filters)
     called = {name for _, name in plan.called_filters} | set(plan.called_scores)
     if not is_last or not called <= across.keys():
@@ -605,7 +609,8 @@ class CellAnswer:
         self._added = added
         self._columns = columns
         totals = node_cells.best_totals(cells)
-        #: By cell: the total of its best node. There are few cells, so lists are faster.
+        #: The total of the best node of each cell. There are few cells, so lists are faster than
+        #: arrays.
         self._totals: list[int] = (totals if added is None else totals + added).tolist()
         whole = node_cells.ranking.feasibility
         self.feasibility = CellFeasibility(whole, node_cells, rejected, node_count)
@@ -630,17 +635,17 @@ class CellAnswer:
         return False
 
     def _feasible_rows(self) -> Rows:
-        """Ascending."""
+        """The rows of the feasible nodes, ascending."""
         rows, nodes = self.whole.feasibility.feasible_rows(), self.node_cells
         return rows[np.isin(nodes.cells_of(rows), self._cells)]
 
     def choose(self, seed: int, pod_uid: str, attempt: int) -> Choice:
-        """The node with the highest total; among equals the one that is drawn."""
+        """The node with the highest total; among equal ones, the one that is drawn."""
         indexes, best_total = self.node_cells.indexes, max(self._totals)
         best: list[array[int] | PlaceBlocks] = []
         for cell, total in zip(self._cells, self._totals, strict=True):
             if total == best_total:
-                # As `ScoreIndex.best`, without a call for each cell.
+                # This does what `ScoreIndex.best` does, without a call for each cell.
                 index = indexes[cell]
                 best.append(index.of_score[index.scores[-1]])
         count = sum(map(len, best))
@@ -652,7 +657,7 @@ class CellAnswer:
         return max(self._totals)
 
     def best_scores(self, count_max: int) -> tuple[NodeScore, ...]:
-        """The scores of the best nodes, best first; equals in draw order."""
+        """The scores of the best nodes, the best first, and equal ones in draw order."""
         best: list[tuple[int, int, int]] = []
         node_cells, totals, indexes = self.node_cells, self._totals, self.node_cells.indexes
         for at in sorted(range(len(totals)), key=totals.__getitem__, reverse=True):
@@ -757,7 +762,7 @@ class CellFeasibility(Feasibility):
             yield rejected
 
     def outcome(self, nodes: NodeView) -> FilterOutcome:
-        """The same as arrays, over all nodes."""
+        """The feasibility as arrays over all nodes."""
         outcome = self._whole.outcome(nodes)
         cells = self._node_cells.cells_of(nodes.table.rows)
         for rejected, of_cells in self._rejected:

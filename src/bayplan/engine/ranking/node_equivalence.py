@@ -1,4 +1,4 @@
-"""NodeEquivalence: what became of equivalent nodes, so that no plugin is called for the next one.
+"""NodeEquivalence: the results of equivalent nodes, so that no plugin is called for the next one.
 
 A placed pod changes the amounts of its node, and on a cluster of few machine types the node then
 equals another node that took such a pod before. Where results depend on amounts alone, the earlier
@@ -20,7 +20,7 @@ from bayplan.state.node_table import NodeTable
 
 #: What a placed pod changes of its node.
 PLACED_FACETS: Final = int(Facet.REQUESTED | Facet.PODS)
-#: The same of a pod with host ports: equivalent nodes agree in these facets.
+#: What a placed pod with host ports changes of its node. Equivalent nodes agree in these facets.
 TAKEN_FACETS: Final = PLACED_FACETS | int(Facet.PORTS)
 
 
@@ -45,11 +45,11 @@ class NodeEquivalence:
             self._of_class[self._classes.numbers[row]] = number, placed_total
 
     def find(self, row: int) -> tuple[int, int] | None:
-        """What `learn` was called with for an equivalent node; None: no such node."""
+        """What `learn` stored for an equivalent node; None: there is no such node."""
         return self.of_class(self._classes.numbers[row])
 
     def of_class(self, number: int) -> tuple[int, int] | None:
-        """The same for a class."""
+        """What `learn` stored for a class; None: nothing."""
         return self._of_class.get(number)
 
     def renew(
@@ -78,7 +78,8 @@ class NodeEquivalence:
                 if cache.scores is None:
                     cache.put(row, cached)
                 else:
-                    # As `put`, without a call: a result of an equivalent row fits into the array.
+                    # This does what `put` does, without a call: a result of an equivalent row fits
+                    # into the array.
                     cache.scores[row] = cached
                     cache.marks[row] = CACHED
             else:

@@ -1,4 +1,4 @@
-"""NodeFeasibility: by row, whether the cached filters let a node through, and if not, the reason.
+"""NodeFeasibility: by row, whether the cached filters accept a node, and otherwise the reason.
 
 Equal rejections by the same plugin share one number. A row has the number of its first rejection,
 and nodes are counted by number, so the message of a pod that fits nowhere costs a few look-ups
@@ -41,17 +41,19 @@ class NodeFeasibility(Feasibility):
 
     def __init__(self, filters: Sequence[tuple[str, CachedFilterResults]], capacity: int) -> None:
         self._filters = filters
-        #: (place among the filters, number of the verdict) → number.
+        #: The number of a rejection by (place among the filters, number of the verdict).
         self._numbers_by_origin: dict[tuple[int, int], int] = {}
-        #: By number, the same pair; the first numbers are no rejections.
+        #: The same pairs by number. The first numbers are not those of rejections.
         self._origins = [(-1, UNKNOWN)] * (FEASIBLE + 1)
         #: Only this class writes.
         self.numbers = array("H", bytes(2 * capacity))
         #: Number → nodes; only this class writes.
         self.counts = [0] * (FEASIBLE + 1)
-        #: By row, with the code of rows that are not rejected; until a row gets another number.
+        #: The codes by row, with the code of rows that are not rejected. They are valid until a row
+        #: gets another number.
         self._codes: tuple[Code, Codes] | None = None
-        #: See `rejection_counts` and `summary`; until a row gets another number.
+        #: The results of `rejection_counts` and `summary`. They are valid until a row gets another
+        #: number.
         self._rejection_counts: tuple[RejectionCount, ...] | None = None
         #: By number, what `_keys_of` returned.
         self._keys: dict[int, Sequence[tuple[str, str, str]]] = {}
@@ -123,8 +125,8 @@ class NodeFeasibility(Feasibility):
 
     def rejection_counts(self) -> tuple[RejectionCount, ...]:
         if self._rejection_counts is None:
-            # As the method of Feasibility: it takes much longer, and in a cluster that fills up
-            # each pod needs new counts.
+            # This returns what the method of Feasibility returns. That method takes much longer,
+            # and in a cluster that fills up each pod needs new counts.
             counts: dict[tuple[str, str, str], int] = {}
             for number in range(FEASIBLE + 1, len(self.counts)):
                 nodes = self.counts[number]

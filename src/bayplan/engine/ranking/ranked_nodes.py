@@ -69,14 +69,15 @@ from bayplan.state.node_table import NodeTable
 from bayplan.state.nodes import NodeView
 from bayplan.state.resources import RowEquivalence
 
-#: Up to so many changed rows are evaluated one by one. With more, evaluating the unknown rows as
-#: arrays and ranking all nodes again is faster: measured with 5,000 and with 30,000 nodes.
+#: The number of changed rows up to which they are evaluated one by one. With more changes,
+#: evaluating the unknown rows as arrays and ranking all nodes again is faster (measured with 5,000
+#: and with 30,000 nodes).
 CHANGES_MAX = 16
 
-#: Fewer feasible nodes have no scores.
+#: The number of feasible nodes from which on they get scores.
 SCORED_MIN: Final = 2
 
-#: Journal lines are remembered for at most so many rows.
+#: The number of rows for which journal lines are remembered.
 _LINES_MAX = 64
 
 #: (place among the filters, instance, its cache)
@@ -123,7 +124,8 @@ class RankedNodes:
         self._totals = array("q", bytes(8 * table.capacity))
         #: By place, the journal's lines of the best nodes, until the row gets another total.
         self._lines: dict[int, NodeScore] = {}
-        #: A placed pod changes some scores. The others hardly ever change: their sum is kept.
+        #: A placed pod changes only some scores. The other scores hardly ever change, so their sum
+        #: is stored.
         self._placed_scores = [s for s in plan.scores if s.cache.facets & PLACED_FACETS]
         self._other_scores = [s for s in plan.scores if not s.cache.facets & PLACED_FACETS]
         self._other_totals = array("q", bytes(8 * table.capacity))
@@ -138,14 +140,14 @@ class RankedNodes:
         self._taken = {at for at, _, cache in self._filters if cache.facets & TAKEN_FACETS}
         #: By the facets that changed.
         self._affected: dict[int, _AffectedParts] = {}
-        #: Rows that filters and scores had to answer for, and rows renewed by equivalence; see
-        #: `add_counts`.
+        #: The rows that filters and scores had to answer for, and the rows that equivalence
+        #: renewed; see `add_counts`.
         self._filtered_count = self._scored_count = self._renewed_count = 0
         self.feasibility = NodeFeasibility(plan.filters, table.capacity)
         self.feasibility.read(places_of(table.alive.values), evaluator)
         self._start(evaluator, scored)
         self._index = self._indexed(scored) if plan.is_complete else None
-        #: What follows each change of a total; see `attach`.
+        #: The index that follows each change of a total; see `attach`.
         self._follower: TotalIndex | None = self._index
         #: Whether the cache entry that owns this ranking dropped it. No entry uses it from then on.
         self.is_dropped = False
@@ -168,7 +170,7 @@ class RankedNodes:
         rows, by_name = scored.nodes.table.rows, {column.name: column for column in scored.columns}
         self._set_totals(rows, by_name)
         if len(rows) < len(feasible):
-            # Another plugin, whose results are not cached, rejected these.
+            # A plugin whose results are not cached rejected these nodes.
             rows = np.setdiff1d(feasible, rows, assume_unique=True)
             names = [score.name for score in self.plan.scores]
             self._set_totals(rows, {name: evaluator.score_rows(name, rows) for name in names})
@@ -218,10 +220,10 @@ class RankedNodes:
         return self.move(row, number) >= 0
 
     def move(self, row: int, number: int) -> int:
-        """Follow a placement on a feasible row, the next change after `generation`. ``number``: the
-        class of the row after it. Returns the number of feasible nodes that are left; -1: `update`
-        has to follow the placement, such as that of the last pod on a node if scores have
-        extremes."""
+        """Follow a placement on a feasible row, which is the next change after `generation`.
+        ``number``: the class of the row after the placement. Returns the number of feasible nodes
+        that are left; -1: `update` has to follow the placement, for example if the node is full now
+        and scores have extremes."""
         generation = self.generation + 1
         equivalent = self._equivalence.renew(
             row, number, generation, may_be_rejected=not self.with_extremes
@@ -236,7 +238,7 @@ class RankedNodes:
             if self._follower is not None:
                 self._follower.move(place, before, total)
         else:
-            # No score has extremes, so nothing else follows from the scores of the row.
+            # No score has extremes, so nothing depends on the scores of the row but its total.
             if self._follower is not None:
                 self._follower.remove(place, before)
             self.feasibility.set(row, now)
@@ -246,7 +248,8 @@ class RankedNodes:
         return self.feasibility.counts[FEASIBLE]
 
     def uncount(self) -> None:
-        """The last `follow` or `update` gave no answer: another one comes for the same pod."""
+        """Do not count the last `follow` or `update`, because it gave no answer, and another one
+        comes for the same pod."""
         self._filtered_count -= self.table.node_count
 
     @property
@@ -325,7 +328,7 @@ class RankedNodes:
         return FEASIBLE
 
     def _set_number(self, row: int, before: int, now: int, *, is_only_placed: bool) -> None:
-        """Give a row its new verdict. ``is_only_placed``: of the node only that changed which a
+        """Give a row its new verdict. ``is_only_placed``: nothing of the node changed but what a
         placed pod changes."""
         if before == now == FEASIBLE and is_only_placed:
             self._move(row)
@@ -337,7 +340,8 @@ class RankedNodes:
             self._unscored.add(row)
 
     def score(self, evaluator: SingleNodeEvaluator) -> None:
-        """Give every feasible row a total; there are at least two. Raises as `update`."""
+        """Give every feasible row a total. At least two rows must be feasible. Raises what `update`
+        raises."""
         for row in self._moved:
             self._set_total(row, self._other_totals[row], evaluator)
         for row in self._unscored:
@@ -370,7 +374,7 @@ class RankedNodes:
         return total
 
     def _move(self, row: int) -> None:
-        """Take the total of a row that stays feasible, because it may get another one."""
+        """Remove the total of a row that stays feasible, because it may get another one."""
         if row in self._unscored or row in self._moved:
             return
         self._moved.add(row)
@@ -382,7 +386,7 @@ class RankedNodes:
             score.remove_row(row)
 
     def _drop(self, row: int) -> None:
-        """Take the total of a row that is no longer feasible, or that all scores change for."""
+        """Remove the total of a row that is no longer feasible, or for which all scores change."""
         if row in self._unscored:
             self._unscored.discard(row)
             return
@@ -420,7 +424,7 @@ class RankedNodes:
         return Choice(self.table.names[row])
 
     def choose(self, seed: int, pod_uid: str, attempt: int) -> Choice:
-        """The node with the highest total; among equals the one that is drawn."""
+        """The node with the highest total; among equal ones, the one that is drawn."""
         self._scored_count += self.feasibility.counts[FEASIBLE]
         by_total = self._index
         assert by_total is not None, "the ranking is only a part of the answer"
@@ -431,12 +435,13 @@ class RankedNodes:
         return Choice(name, count, index)
 
     def best_total(self) -> int:
-        """The highest total. All rows have totals."""
+        """The highest total. All rows must have totals."""
         assert self._index is not None, "the ranking is only a part of the answer"
         return self._index.best_score
 
     def best_scores(self, count_max: int) -> tuple[NodeScore, ...]:
-        """The scores of the best nodes, best first; equals in draw order. All rows have totals."""
+        """The scores of the best nodes, the best first, and equal ones in draw order. All rows must
+        have totals."""
         assert self._index is not None, "the ranking is only a part of the answer"
         places = self._index.of_score[self._index.scores[-1]]
         if type(places) is array and len(places) >= count_max:
@@ -453,7 +458,7 @@ class RankedNodes:
         return self.lines_at(self._places[rows].tolist())
 
     def lines_at(self, places: Sequence[int]) -> list[NodeScore]:
-        """The same of the nodes at places of the draw order."""
+        """The cached scores and their sums, of the nodes at places of the draw order."""
         lines = self._lines
         if len(lines) >= _LINES_MAX:
             lines.clear()
@@ -462,7 +467,8 @@ class RankedNodes:
                 continue
             row, plugins = self._order.item(place), list[PluginScore]()
             for score in self.plan.scores:
-                # As `CachedScores.of_row`, without a call for each score of each new line.
+                # This does what `CachedScores.of_row` does, without a call for each score of each
+                # new line.
                 cache = score.cache
                 raw = cache.common if cache.scores is None else cache.scores.item(row)
                 plugins.append(score.lines.get(raw) or score.line_of(raw))
@@ -475,18 +481,18 @@ class RankedNodes:
         return ScoreTable(nodes, columns, total_scores(columns, len(nodes)))
 
     def is_repeatable(self, equivalence: RowEquivalence) -> bool:
-        """Results of all nodes are repeated by `FailedPasses`, not by domain."""
+        """False, because `FailedPasses` repeats results of all nodes, and not by domain."""
         return False
 
     def after(self, row: int, number: int) -> tuple[int, int] | None:
-        """(number of its verdict, total) of a feasible row, if a placement moves it to this class.
-        None: no node of the class was evaluated."""
+        """What a feasible row will have if a placement moves it to this class: (number of its
+        verdict, total). None: no node of the class was evaluated."""
         known = self._equivalence.of_class(number)
         return None if known is None else (known[0], self._other_totals[row] + known[1])
 
     def totals(self, nodes: NodeView) -> Int64s:
-        """int64[nodes], not to be written: the sums of the cached scores of these feasible
-        nodes."""
+        """int64[nodes]: the sums of the cached scores of these feasible nodes. Callers must not
+        write to it."""
         self._scored_count += self.feasible_count
         return as_array(self._totals)[nodes.table.index]
 
@@ -503,8 +509,8 @@ class RankedNodes:
     # ---- parts ----------------------------------------------------------------------------
 
     def attach(self, index: TotalIndex | None) -> None:
-        """Let an index follow the changes of totals. ``index``: it has the totals of all feasible
-        rows; None detaches the present one. The ranking is incomplete."""
+        """Let an index follow the changes of totals. ``index``: an index with the totals of all
+        feasible rows; None detaches the present one. The ranking must be incomplete."""
         assert self._index is None and (index is None or not self.is_behind), "cannot follow"
         assert index is None or self._follower is None, "another index follows"
         self._follower = index
@@ -587,12 +593,13 @@ class RankedNodes:
 
 
 class MovingRanking(Protocol):
-    """A ranking of some nodes that follows placements, known beforehand or counted already."""
+    """A ranking of some nodes that follows placements. A placement may be counted already, or be
+    known beforehand."""
 
     @property
     def table(self) -> NodeTable: ...
     def choose(self, seed: int, pod_uid: str, attempt: int) -> Choice:
-        """As `CycleAnswer.choose`."""
+        """The node to choose, as `CycleAnswer.choose` returns it."""
         ...
 
     def move(self, row: int, number: int) -> int:
@@ -601,15 +608,15 @@ class MovingRanking(Protocol):
         ...
 
     def uncount(self) -> None:
-        """Nobody uses the answer after the last placement."""
+        """Do not count the answer after the last placement, because nobody uses it."""
         ...
 
 
 def choices(
     ranking: MovingRanking, seed: int, run: Iterable[QueuedPodInfo], used: str
 ) -> Iterator[Choice]:
-    """The choices for equal pods that are placed one after another; of the first pods, where the
-    next choice needs an evaluation or has fewer than two nodes.
+    """The choices for equal pods that are placed one after another. They end before a choice that
+    needs an evaluation, or that has fewer than two nodes.
 
     The ranking is up to date for the first pod, which has two nodes. At each choice it is up to
     date for that pod. The caller counts each pod on its node, in this order, at its choice or after

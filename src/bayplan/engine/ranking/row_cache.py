@@ -31,10 +31,10 @@ UNKNOWN = 0
 CACHED = 1
 PASSES = CACHED
 
-#: What a byte holds.
+#: The number of values that a byte can hold.
 _NARROW_MAX = 255
 
-#: Results are remembered for at most so many classes of equivalent nodes.
+#: The number of classes of equivalent nodes for which results are remembered.
 EQUIVALENT_MAX = 1024
 
 
@@ -85,7 +85,8 @@ class RowCache(ABC):
         return self.of_equivalent is not None
 
     def recall(self, row: int) -> int | None:
-        """Learn the result of an equivalent node. None: none is cached."""
+        """Take the result of an equivalent node for the row, and return it. None: no result is
+        cached."""
         if self.of_equivalent is None:
             return None
         result = self.of_equivalent.get(self._table.resources.equivalence.numbers[row])
@@ -153,8 +154,8 @@ class RowCache(ABC):
 
 @final
 class CachedFilterResults(RowCache):
-    """Of a Filter. The mark of a row is the number of its verdict: PASSES, or the index of a
-    rejection in `verdicts`."""
+    """The cached results of a Filter. The mark of a row is the number of its verdict: PASSES, or
+    the index of a rejection in `verdicts`."""
 
     __slots__ = ("_numbers", "verdicts")
 
@@ -191,7 +192,7 @@ class CachedFilterResults(RowCache):
         return number
 
     def rejections(self, selection: Rows | slice, feasible: NodeMask) -> Sequence[Rejection]:
-        """What the plugin would answer for nodes whose results are cached."""
+        """The rejections that the plugin would return for nodes whose results are cached."""
         if not self.may_reject:
             return ()
         numbers = self.marks[selection]
@@ -217,7 +218,8 @@ class CachedFilterResults(RowCache):
 
 @final
 class CachedScores(RowCache):
-    """Of a Score: by row, the raw score. A score that all rows have is stored once."""
+    """The cached results of a Score: the raw score of each row. A score that all rows have is
+    stored once."""
 
     __slots__ = ("common", "scores")
 
@@ -308,7 +310,7 @@ class SharedCaches(Generic[_C]):
         self.plugins = plugins
         self._cache_type = cache_type
         self._table = table
-        #: Row-wise instance → the facets that results depend on; and the same for pods that the
+        #: By row-wise instance, the facets that results depend on; and the facets for pods that the
         #: plugin signs as ().
         self._facets = {
             name: (int(facets_read(plugin, None)), int(facets_read(plugin, ())))
@@ -374,11 +376,12 @@ class RowCaches:
     def __init__(
         self, filters: Mapping[str, CachedFilterResults], scores: Mapping[str, CachedScores]
     ) -> None:
-        """By instance."""
+        """The row caches, by instance."""
         self.filters = filters
         self.scores = scores
         self.all: Sequence[RowCache] = [*filters.values(), *scores.values()]
-        #: By instance, without the rows that rankings count; see `SignatureEntry.row_counts`.
+        #: The counts by instance, without the rows that rankings count; see
+        #: `SignatureEntry.row_counts`.
         self.counts: dict[str, RowCounts] = defaultdict(RowCounts)
 
     def filter(

@@ -2,9 +2,9 @@
 
 A `CellIndex` has one such index for each cell of `NodeCells`.
 
-To remove a row, add a row, count the best rows or read the k-th of them takes microseconds at any
-number of nodes: the rows of one score are a sorted array of places in the draw order, in blocks if
-there are many. A change moves one block of memory.
+It takes microseconds at any number of nodes to remove a row, to add a row, to count the best rows,
+or to read the k-th of them: the rows of one score are a sorted array of places in the draw order,
+in blocks if there are many. A change moves one block of memory.
 """
 
 from array import array
@@ -51,7 +51,7 @@ class PlaceBlocks:
         raise IndexError("fewer places than the index")
 
     def first(self, count_max: int) -> "array[int]":
-        """The first places, at most so many."""
+        """The first places, at most ``count_max`` of them."""
         return array(_PLACE, islice(self, count_max))
 
     def add(self, place: int) -> None:
@@ -102,7 +102,7 @@ class ScoreIndex:
         order = np.argsort(totals, kind="stable")
         ordered, sorted_totals = places[order].astype(np.int32), totals[order]
         starts = starts_of_runs(sorted_totals)
-        #: Scores that some row has, ascending; only this class writes.
+        #: The scores that some row has, ascending. Only this class writes.
         self.scores: list[int] = sorted_totals[starts].tolist()
         #: By score, the places of its rows; only this class writes.
         self.of_score: dict[int, array[int] | PlaceBlocks] = {}
@@ -125,7 +125,7 @@ class ScoreIndex:
     def remove(self, place: int, total: int) -> None:
         places = self.of_score[total]
         if isinstance(places, array):
-            # As `_remove`, without a call for each node that becomes full.
+            # This does what `_remove` does, without a call for each node that becomes full.
             at = bisect_left(places, place)
             assert places[at] == place, f"place {place} is not there"
             del places[at]
@@ -216,10 +216,11 @@ class CellIndex:
         self.cell_of_place = cell_of_place
         #: Read by others, written by this class alone.
         self.of_cell: list[ScoreIndex] = []
-        #: By cell: its number of nodes, and the highest total of one; 0 for an empty cell.
+        #: The number of nodes of each cell, and the highest total of one of them; 0 for an empty
+        #: cell.
         self.sizes = array("q")
         self.bests = array("q")
-        #: Whether a cell became empty, or was, since somebody set this to false.
+        #: Whether a cell became empty, or stopped being empty, since a reader set this to false.
         self.is_reshaped = True
 
     def open(self, totals: Int64s, places: Rows) -> None:

@@ -1,11 +1,12 @@
-"""Cached results per pod signature (KEP-5598). They are exact: what may be wrong is dropped first.
+"""Cached results per pod signature (KEP-5598). They are exact: a result that may be wrong is
+dropped.
 
 docs/batching.md explains the mechanism, docs/architecture.md where its parts are. A `ResultCache`
 per profile maps a signature to a `SignatureEntry`, which holds one row cache per row-wise plugin
-and, for each set of plugins that skip, a `RankedNodes`. Entries with an equal part of the
-signature share its row cache, and entries that differ only in the parts of plugins that skip
-share a ranking (`SharedRanking`). Nothing happens at a change itself: a cycle that needs an entry
-brings it up to date.
+and, for each set of plugins that skip, a `RankedNodes`. Entries with an equal part of the signature
+share its row cache, and entries that differ only in the parts of plugins that skip share a ranking
+(`SharedRanking`). A change of a row drops nothing at once: a cycle that needs an entry brings it up
+to date.
 
 An equal pod that follows another one may need no cycle at all (`engine/runs.py`). A cycle takes the
 first way that applies:

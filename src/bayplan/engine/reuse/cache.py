@@ -63,17 +63,17 @@ NO_HINT = "no_hint"
 HINT_USED = "hint_used"
 HINT_NOT_USED = "hint_not_used"
 
-#: One attempt in so many calls all plugins, and compares.
+#: One attempt in this number calls all plugins, and compares their results with the cached ones.
 CHECK_PERIOD = 1000
-#: The period grows by itself with each further so many nodes: a check takes as long as there are
-#: nodes.
+#: The period grows by `CHECK_PERIOD` with each further so many nodes, because a check takes longer
+#: with more nodes.
 CHECK_NODES = 10_000
 
 #: In clusters of up to so many nodes, calling vectorized plugins for all nodes is faster than
 #: catching up with many changes.
 STEP_ASIDE_NODES_MAX = 20_000
 
-#: What a ranking costs, in evaluations of all nodes; and bounds of what is remembered of costs and
+#: What a ranking costs, in evaluations of all nodes; and the bounds of the remembered costs and
 #: savings.
 _RANKING_COSTS = 3
 _BALANCE_MAX = 16
@@ -99,7 +99,8 @@ class ResultCache:
         *,
         observe: Sequence[Observe],
     ) -> None:
-        """``observe``: two functions that take the seconds of a look-up, by whether it gave a node.
+        """``observe``: two functions that take the seconds of a look-up; the second one is for
+        look-ups that gave a node.
 
         With a bound of 0 bytes nothing is cached; what could have been is counted.
         """
@@ -127,27 +128,28 @@ class ResultCache:
             for name, plugin in (*filters.items(), *scorers.items())
             if isinstance(plugin, ScalarFilterPlugin | ScalarScorePlugin)
         }
-        #: By kind of object: instances that read such objects, where no change of a row tells.
+        #: By kind of object, the instances that read such objects and that learn of a change by no
+        #: row.
         self._readers: dict[str, frozenset[str]] = {}
         self._planner = Planner(plugins)
         #: By skipping plugins and the parts of the others; see `shared_ranking`.
         self._sharings: dict[Hashable, SharedRanking] = {}
         self.bytes_used = 0
         #: What rankings saved lately, less what it took to make them, in evaluations of all nodes.
-        #: If it is below 0, pods have to repeat so often before they are cached.
+        #: If it is below 0, equal pods have to come more often before their results are cached.
         self._balance = _BALANCE_MAX
         self._patience = _PATIENCE_MIN
-        #: By instance, of entries that left.
+        #: The rows by instance, of entries that left.
         self._past_counts = {name: RowCounts() for name in self._plugins}
         #: (instance, reason) → attempts, of entries that left; see `prevented_counts`.
         self._past_prevented: Counter[tuple[str, str]] = Counter()
-        #: Attempts at pods of a signature that was tried before.
+        #: The number of attempts at pods of a signature that was tried before.
         self.possible_count = 0
         #: By upstream's words for how an attempt used the cache.
         self.attempt_counts = Counter[str]({NO_HINT: 0, HINT_USED: 0, HINT_NOT_USED: 0})
         #: By instance.
         self.mismatch_counts: Counter[str] = Counter()
-        #: Rankings that were dropped, and entries or results that were, by reason.
+        #: The rankings that were dropped, and the entries or results that were dropped, by reason.
         self.flushed_counts: Counter[str] = Counter()
         self.dropped_counts: Counter[str] = Counter()
 
@@ -253,7 +255,8 @@ class ResultCache:
         if not entry.is_vectorized or node_count > STEP_ASIDE_NODES_MAX:
             return False
         if is_rare:
-            # They are too far behind. The next cycle, soon after this one, must not count on them.
+            # The rankings are too far behind. The next cycle may come soon after this one, and must
+            # not count on them.
             for ranking in list(entry.rankings.values()):
                 self.drop_ranking(entry, ranking, TOO_MUCH_CHANGED)
         entry.generation = generation
@@ -261,7 +264,7 @@ class ResultCache:
         return True
 
     def _invest(self, costs: int) -> None:
-        """Record that an attempt took longer than without the cache, for the sake of later ones."""
+        """Record that an attempt took longer than without the cache, to save time in later ones."""
         self._balance = max(self._balance - costs, -_BALANCE_MAX)
         if self._balance < 0 and costs > 1:
             self._patience = min(2 * self._patience, _PATIENCE_MAX)
@@ -311,7 +314,7 @@ class ResultCache:
             return None
         parts, others = entry.signature.parts, ranking.owner.parts
         for score in ranking.plan.scores:
-            # A plugin may skip as a Filter, and score.
+            # A plugin may skip as a Filter, and still score.
             if score.name in skipped and parts[score.name] != others[score.name]:
                 return None
         return ranking
@@ -348,8 +351,8 @@ class ResultCache:
         return None if ranking.is_dropped else self._entries.get(ranking.owner)
 
     def repeats_left(self, entry: SignatureEntry) -> int:
-        """How many cycles would use the entry now, one after another: it is still there, few rows
-        have changed since its last use, caching pays, and no check is due."""
+        """How many cycles would use the entry now, one after another. They use it if it is still in
+        the cache, few rows have changed since its last use, caching pays, and no check is due."""
         changed_count = self._table.log.generation - entry.generation
         if self._balance < 0 or entry.generation < 0 or changed_count > CHANGES_MAX:
             return 0
@@ -365,7 +368,7 @@ class ResultCache:
         return self._entries.get(signature) if self.is_on else None
 
     def may_pass(self, entry: SignatureEntry) -> bool:
-        """Whether such a cycle would leave the entry as it is, but for the counts."""
+        """Whether such a cycle would change nothing of the entry but the counts."""
         is_unused = entry.generation < 0 <= self._balance
         return is_unused and self._entries.get(entry.signature) is entry
 
@@ -393,7 +396,7 @@ class ResultCache:
 
     @property
     def observe_hinted(self) -> Observe:
-        """What observes the seconds of an attempt that a ranking answered."""
+        """The observer of the seconds of an attempt that a ranking answered."""
         return self._observe[True]
 
     def drop_ranking(self, entry: SignatureEntry, ranking: RankedNodes, reason: str) -> None:
@@ -442,7 +445,7 @@ class ResultCache:
             )
 
     def report_cells(self, entry: SignatureEntry, cells: NodeCells, pod: PodInfo) -> None:
-        """Drop and report cells that answered otherwise than the plugins."""
+        """Drop and report cells whose answer differs from that of the plugins."""
         names = cells.rule_names()
         for name in names:
             self.mismatch_counts[name] += 1

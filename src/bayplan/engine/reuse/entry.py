@@ -20,12 +20,13 @@ from bayplan.state.change_log import ChangeLog
 from bayplan.state.node_table import NodeTable
 from bayplan.state.pods import PodInfo, PodShape
 
-#: Cells are made after so many pods of one template in a row: making them takes as long as they
-#: save for about 15 pods. Cells that served fewer than `_CELLS_PAY_FROM` are made less often.
+#: How many pods of one template in a row come before cells are made. Making cells takes as long as
+#: they save for about 15 pods, so cells that served fewer than `_CELLS_PAY_FROM` pods are made less
+#: often.
 _CELLS_PATIENCE_MIN, _CELLS_PATIENCE_MAX = 8, 256
 _CELLS_PAY_FROM = 32
 
-#: Rankings that one entry has at most, each for another set of skipping plugins.
+#: The most rankings of one entry, each for another set of skipping plugins.
 RANKINGS_MAX = 4
 
 
@@ -66,14 +67,15 @@ class CachedPreState:
         *,
         is_scored: bool,
     ) -> None:
-        """``ranking``: of the entry, or one that it shares. ``is_scored``: PreScore ran as well."""
+        """``ranking``: the one of the entry, or one that it shares. ``is_scored``: whether PreScore
+        ran as well."""
         self.shape = pod.shape
-        #: All that the notes depend on, besides the shape.
+        #: All that the notes depend on besides the shape.
         self.owners = pod.metadata.owner_references
         self.object_generation = object_generation
-        #: A cycle takes a clone.
+        #: The state with the notes. A cycle takes a clone of it.
         self.state = state.clone()
-        # A ranking that is shared ends with the entry that it belongs to.
+        # The reference is weak, because a shared ranking ends with the entry that it belongs to.
         self.ranking_ref = ref(ranking)
         self.is_scored = is_scored
 
@@ -105,7 +107,7 @@ class SharedRanking:
         self._ranking_ref: ref[RankedNodes] | None = None
 
     def share(self, ranking: RankedNodes) -> None:
-        # The ranking ends with the entry that it belongs to.
+        # The reference is weak, because the ranking ends with the entry that it belongs to.
         self._ranking_ref = ref(ranking)
 
     @property
@@ -154,21 +156,21 @@ class SignatureEntry:
         self.uncached: Sequence[tuple[str, str]] = ()
         #: Whether none of the plugins with a row cache is written node by node.
         self.is_vectorized = False
-        #: Pods of this signature, and attempts at them.
+        #: The number of pods of this signature, and of attempts at them.
         self.pod_count = self.cycle_count = 0
-        #: Of the last cycle that used this entry; -1: none did.
+        #: The generation at the last cycle that used this entry; -1: no cycle did.
         self.generation = -1
         #: How often pods came soon after one another, while caching does not pay.
         self.repeat_count = 0
-        #: Rows that instances evaluated in cycles without the cache.
+        #: The number of rows that instances evaluated in cycles without the cache.
         self.evaluated_count = 0
-        #: By skip set, the least recently used first.
+        #: The rankings by skip set, the least recently used first.
         self.rankings: dict[SkipSet, RankedNodes] = {}
-        #: With which entries it shares a ranking, as of the last cycle.
+        #: The ranking that the entry shares with others, as of the last cycle.
         self.sharing: SharedRanking | None = None
-        #: Belongs to one of the rankings, or to a ranking that the entry shares.
+        #: The notes that belong to one of the rankings, or to a ranking that the entry shares.
         self.pre_state: CachedPreState | None = None
-        #: Of one of the rankings, for the pods of one template.
+        #: The cells of one of the rankings, for the pods of one template.
         self.cells: NodeCells | None = None
         #: The template of the last pods that cells could serve, how many they were, and how many
         #: there must be before cells are made.
