@@ -101,7 +101,7 @@ def _explanation(
             return explain_workload(model, subject.kind, subject.name, with_fixes=with_fixes)
         return explain_pod(model, subject.name, with_fixes=with_fixes)
     except NoSuchWorkloadError as problem:
-        fail(str(problem))
+        fail(model.source.why_left_out(subject.kind, subject.name) or str(problem))
     except NoSuchPodError:
         explanation = _of_other_kind(model, subject.name, namespace, with_fixes=with_fixes)
         if explanation is not None:
@@ -109,6 +109,9 @@ def _explanation(
         refusal = model.source.refusal_of(subject.name)
         if refusal:
             fail(f"{model.source.source}: the API server refuses pod {subject.name}: {refusal}")
+        left_out = model.source.why_left_out("Pod", subject.name)
+        if left_out:
+            fail(left_out)
         names = [f"{each.namespace}/{each.name}" for each in _pods(model)]
         similar_pods = load("bayplan.sim.why:similar_pods")
         hint = similar_pods(subject.name, names) if names else "there are no pods at all"

@@ -329,8 +329,8 @@ def _affinity(model: ClusterModel, pod: PodInfo) -> Iterator[str]:
     )
     for what, rule in rules:
         for term in (rule.required or ()) if rule is not None else ():
-            namespaces = _namespaces(model, term, pod.namespace)
             try:
+                namespaces = _namespaces(model, term, pod.namespace)
                 selector = label_selector(term.label_selector)
             except SelectorError:
                 continue
@@ -347,7 +347,7 @@ def _affinity(model: ClusterModel, pod: PodInfo) -> Iterator[str]:
 
 
 def _namespaces(model: ClusterModel, term: PodAffinityTerm, own: str) -> frozenset[str]:
-    """The namespaces of a term of a pod in the namespace ``own``."""
+    """The namespaces of a term of a pod in the namespace ``own``. Raises SelectorError."""
     if term.namespace_selector is None:
         return frozenset(term.namespaces or (own,))
     selector = label_selector(term.namespace_selector)

@@ -117,6 +117,7 @@ def read_additions(
         expansion=ExpansionMode.ONCE,
         admission=admission or cluster.admission,
         present=cluster.objects,
+        reads_all=True,
     )
     if scheduler_name is not None:
         workload = workload.for_scheduler(scheduler_name)

@@ -17,9 +17,9 @@ import numpy as np
 from msgspec import structs
 
 from bayplan.api.device_objects import RESOURCE_SLICE
-from bayplan.api.objects import PodSpec
+from bayplan.api.objects import PodSpec, TopologySpreadConstraint
 from bayplan.api.pod_requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
-from bayplan.api.selectors import Selector, label_selector
+from bayplan.api.selectors import NOTHING, Selector, SelectorError, label_selector
 from bayplan.engine.cycle import Cycle
 from bayplan.model.cluster_model import Attempt, ClusterModel
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
@@ -179,10 +179,13 @@ def _is_plain(shape: PodShape) -> bool:
 
 
 def hard_selectors(spec: PodSpec) -> list[Selector]:
-    """The selectors of the hard spread constraints."""
+    """The selectors of the hard spread constraints; one that is invalid selects nothing."""
     constraints = spec.topology_spread_constraints or ()
-    return [
-        label_selector(each.label_selector)
-        for each in constraints
-        if each.when_unsatisfiable == _HARD
-    ]
+    return [_selector(each) for each in constraints if each.when_unsatisfiable == _HARD]
+
+
+def _selector(constraint: TopologySpreadConstraint) -> Selector:
+    try:
+        return label_selector(constraint.label_selector)
+    except SelectorError:
+        return NOTHING

@@ -74,6 +74,8 @@ class ClusterPicture:
     moved_back_seconds: float = 0.0
     #: Objects with the template of a pod whose kind is not known: nothing else is known of them.
     unknown_workloads: tuple[ObjectKey, ...] = ()
+    #: Objects of files that a server has stored and that cannot be read, and the reasons.
+    left_out: tuple[tuple[ObjectKey, str], ...] = ()
     #: What the reader should know: what was made up, and how.
     notes: tuple[str, ...] = ()
     #: The pods of files that the API server refuses.
@@ -107,6 +109,14 @@ class ClusterPicture:
         reasons = (one.reason for one in self.refused_pods if workload_of(one.pod) == workload)
         reason = next(reasons, "")
         return f"has no pods, the API server refuses them: {reason}" if reason else ""
+
+    def why_left_out(self, bare_kind: str, name: str) -> str:
+        """Why the object "namespace/name" of a kind without its group is not here, although the
+        files have it; "": they do not have it."""
+        for key, reason in self.left_out:
+            if (key.kind.rpartition(" ")[2], f"{key.namespace}/{key.name}") == (bare_kind, name):
+                return f"{self.source}: {key} is left out, for it cannot be read: {reason}"
+        return ""
 
     def content(self, key: ObjectKey) -> Content | None:
         """The content of an object as plain values, of its own; None: it is not there."""

@@ -120,6 +120,7 @@ async def _created(
         epoch_seconds=clock.epoch_seconds(),
         moved_back_seconds=workload.moved_back_seconds,
         unknown_workloads=workload.unknown_workloads,
+        left_out=workload.left_out,
         notes=tuple(notes),
         refused_pods=tuple(refused.pods),
         admission=workload.admission,

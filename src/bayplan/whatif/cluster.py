@@ -359,6 +359,9 @@ class Cluster:
         try:
             return explain_pod(self._model, name)
         except NoSuchPodError:
+            left_out = self._model.source.why_left_out("Pod", name)
+            if left_out:
+                raise BadInputError(left_out) from None
             names = [pod_name(cast(Pod, each)) for each in self._objects(POD)]
             raise BadInputError(f"there is no pod {name}; {similar_pods(name, names)}") from None
 

@@ -9,9 +9,10 @@ does not check whether the node exists. Sources: pkg/registry/core/pod/storage
 (setPodNodeAndMetadata), api/v1/pod (UpdatePodCondition).
 
 A new object gets the defaults of its type, the changes of the admission plugins and what follows
-from them; then it is validated, and then plugins may refuse it. What was admitted by a server
-before (`admission.is_admitted`) is stored as it is. Upstream: apiserver,
-endpoints/handlers/create.go, registry/generic/registry/store.go.
+from them; then it is validated, and then plugins may refuse it. What admission has seen before
+(`admission.is_admitted`) is stored as it is. What a server has stored (`admission.is_stored`) is
+not validated: a server of another version, or with other feature gates, accepted it. Upstream:
+apiserver, endpoints/handlers/create.go, registry/generic/registry/store.go.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -22,7 +23,7 @@ from typing import Any, NamedTuple, cast, final
 from msgspec import structs
 
 from bayplan.adapters.embedded.admission.chain import AdmissionChain
-from bayplan.adapters.embedded.admission.plugin import is_admitted
+from bayplan.adapters.embedded.admission.plugin import is_admitted, is_stored
 from bayplan.adapters.embedded.admission.plugin_set import DEFAULT_PLUGINS, PluginSet
 from bayplan.adapters.embedded.admission.pod_topology_labels import with_labels
 from bayplan.adapters.embedded.api_defaults import (
@@ -274,9 +275,9 @@ class ApiServer:
         key, content = self._named(content)
         if self._store.get(key) is not None:
             raise AlreadyExistsError(key)
-        was_admitted = is_admitted(content)
-        if key.kind == POD:
-            _refuse(key, unreadable_problems(POD, content))
+        was_admitted, was_stored = is_admitted(content), is_stored(content)
+        if key.kind == POD or was_stored:
+            _refuse(key, unreadable_problems(key.kind, content))
         else:
             _refuse(key, problems_of_kind(key.kind, content))
         content = defaulted(key.kind, content)
@@ -295,7 +296,7 @@ class ApiServer:
         if key.kind == POD and content["spec"].get("nodeName"):
             content = self._started(content)
         decoded = self._store.decoded(key, content)
-        if isinstance(decoded, Pod):
+        if isinstance(decoded, Pod) and not was_stored:
             _refuse(key, problems_of_new_pod(decoded, is_new=not was_admitted))
         if not was_admitted:
             self._admission.validate(key, content, decoded)
@@ -389,7 +390,11 @@ class ApiServer:
 
     def _write(self, old: StoredObject, new: Content) -> StoredObject:
         new = {**new, "apiVersion": old.content["apiVersion"], "kind": old.content["kind"]}
-        _refuse(old.key, problems_of_kind(old.key.kind, new, old.content))
+        problems = problems_of_kind(old.key.kind, new, old.content)
+        if problems:
+            # What was stored may be invalid: an update is refused for what it makes invalid.
+            before = problems_of_kind(old.key.kind, old.content, is_new=False)
+            _refuse(old.key, [each for each in problems if each not in before])
         _expect_same(old, new.get("metadata") or {})
         # A patch shares the parts that it does not change. Their defaults are set.
         shares_spec = old.key.kind == POD and new.get("spec") is old.content["spec"]

@@ -31,8 +31,14 @@ from bayplan.adapters.embedded.policy_validation import (
     limit_range,
     resource_quota,
     runtime_class,
+    unreadable_limits,
+    unreadable_overhead,
 )
-from bayplan.adapters.embedded.resource_validation import quantities, unreadable_resources
+from bayplan.adapters.embedded.resource_validation import (
+    quantities,
+    unreadable,
+    unreadable_resources,
+)
 from bayplan.api.admission_objects import (
     LIMIT_RANGE,
     RESOURCE_QUOTA,
@@ -348,12 +354,32 @@ def problems(content: Content) -> list[Problem]:
 
 
 def unreadable_problems(kind: str, content: Content) -> list[Problem]:
-    """Values of the wrong type, and quantities that are none."""
+    """Values of the wrong type, and quantities that are none: nothing can be said about such an
+    object, whether a server has stored it or not."""
     try:
         decoded: Any = decode(kind, content)
     except DecodeError as failure:
         return [of_decoding(failure, content)]
-    return list(unreadable_resources(decoded.spec, "spec")) if kind == POD else []
+    quantities = _UNREADABLE.get(kind)
+    return [] if quantities is None else list(quantities(decoded))
+
+
+def _unreadable_node(node: Node) -> Iterator[Problem]:
+    yield from unreadable(node.status.capacity, "status.capacity")
+    yield from unreadable(node.status.allocatable, "status.allocatable")
+
+
+_UNREADABLE: Mapping[str, Callable[[Any], Iterator[Problem]]] = {
+    POD: lambda pod: unreadable_resources(pod.spec, "spec"),
+    NODE: _unreadable_node,
+    LIMIT_RANGE: unreadable_limits,
+    RESOURCE_QUOTA: lambda quota: unreadable(quota.spec.hard, "spec.hard"),
+    RUNTIME_CLASS: unreadable_overhead,
+    PERSISTENT_VOLUME: lambda volume: unreadable(volume.spec.capacity, "spec.capacity"),
+    PERSISTENT_VOLUME_CLAIM: lambda claim: unreadable(
+        claim.spec.resources.requests, "spec.resources.requests"
+    ),
+}
 
 
 def problems_of_kind(

@@ -52,7 +52,9 @@ def template_key(content: Any) -> bytes | None:
         meta: Content = {**whole["metadata"]}
         name: Any = meta["name"]
         del meta["name"]
-        may_be_admitted = "status" in whole or "nodeName" in whole["spec"]
+        may_be_admitted = (
+            "status" in whole or "managedFields" in meta or "nodeName" in whole["spec"]
+        )
         for member in _OWN:
             if member in meta:
                 own = meta[member]

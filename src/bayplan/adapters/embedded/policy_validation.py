@@ -66,6 +66,12 @@ def limit_range(limit_range: LimitRange) -> Iterator[Problem]:
         yield from _limit_range_item(item, path)
 
 
+def unreadable_limits(limit_range: LimitRange) -> Iterator[Problem]:
+    """Quantities of a LimitRange that are none."""
+    for index, item in enumerate(limit_range.spec.limits or ()):
+        yield from _unreadable(item, f"spec.limits[{index}]")
+
+
 def _unreadable(item: LimitRangeItem, path: str) -> Iterator[Problem]:
     yield from unreadable(item.max, f"{path}.max")
     yield from unreadable(item.min, f"{path}.min")
@@ -232,6 +238,12 @@ def _scope_requirement(one: ScopeRequirement, spec: ResourceQuotaSpec) -> Iterat
 
 
 # ---- RuntimeClass ---------------------------------------------------------------------------
+
+
+def unreadable_overhead(runtime_class: RuntimeClass) -> Iterator[Problem]:
+    """Quantities of a RuntimeClass that are none."""
+    if runtime_class.overhead is not None:
+        yield from unreadable(runtime_class.overhead.pod_fixed, "overhead.podFixed")
 
 
 def runtime_class(runtime_class: RuntimeClass) -> Iterator[Problem]:

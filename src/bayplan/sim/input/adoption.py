@@ -18,7 +18,7 @@ from bayplan.api.objects import (
     STATEFUL_SET,
     LabelSelector,
 )
-from bayplan.api.selectors import Selector, label_selector
+from bayplan.api.selectors import Selector, SelectorError, label_selector
 from bayplan.lazy_loader import built
 from bayplan.objects.keys import Content, ObjectKey, key_of, kind_of
 from bayplan.objects.workloads import controller_reference, ordinal_of
@@ -53,14 +53,18 @@ def adopt_pods(index: ObjectIndex) -> Iterator[str]:
 
 
 def _selector(controller: Content) -> Selector | None:
-    """None: it selects nothing, or all pods, which the API server refuses."""
+    """None: it selects nothing, or all pods, which the API server refuses; or it is invalid, so
+    that the controller does nothing."""
     selector = controller["spec"].get("selector")
     if kind_of(controller) == REPLICATION_CONTROLLER:
         template = controller["spec"]["template"].get("metadata") or {}
         selector = {"matchLabels": selector or template.get("labels") or {}}
     if not selector or not any(selector.values()):
         return None
-    return label_selector(msgspec.convert(selector, built(LabelSelector)))
+    try:
+        return label_selector(msgspec.convert(selector, built(LabelSelector)))
+    except (msgspec.ValidationError, SelectorError):
+        return None
 
 
 def _may_be_of(controller: Content, pod: Content) -> bool:

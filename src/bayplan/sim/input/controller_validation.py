@@ -119,19 +119,36 @@ def controller_problems(content: Content, *, is_new: bool = True) -> list[Proble
 
     ``is_new``: False for a controller that a server has stored before.
     """
-    try:
-        typed = msgspec.convert(content, built(_Controller))
-    except (msgspec.MsgspecError, RecursionError) as failure:
-        return [of_decoding(DecodeError(f"{kind_of(content)}: {failure}"), content)]
-    spec = typed.spec
-    if spec is None or spec.template is None or spec.template.spec is None:
-        return [wrong("spec.template.spec", None, "the pods that it makes")]
+    typed, problems = _read(content)
+    spec = None if typed is None else typed.spec
+    if typed is None or spec is None or spec.template is None or spec.template.spec is None:
+        return problems
     kind = kind_of(content)
-    problems = [*_counts(spec), *_template(kind, spec, spec.template, is_new=is_new)]
+    problems += [*_counts(spec), *_template(kind, spec, spec.template, is_new=is_new)]
     if is_new:
         problems += [*_template_rules(kind, spec.template.spec), *_limits(kind, spec)]
         problems += [*_OWN_RULES[kind](spec), *_name(kind, typed.metadata)]
     return problems
+
+
+def unreadable_controller(content: Content) -> list[Problem]:
+    """Why the pods of a controller cannot be told, whether a server has stored it or not."""
+    typed, problems = _read(content)
+    if typed is not None and typed.spec is not None:
+        problems += [each for each in _counts(typed.spec) if each.actual.startswith("found ")]
+    return problems
+
+
+def _read(content: Content) -> tuple[_Controller | None, list[Problem]]:
+    """The fields, and why they cannot be read or have no template."""
+    try:
+        typed = msgspec.convert(content, built(_Controller))
+    except (msgspec.MsgspecError, RecursionError) as failure:
+        return None, [of_decoding(DecodeError(f"{kind_of(content)}: {failure}"), content)]
+    spec = typed.spec
+    if spec is None or spec.template is None or spec.template.spec is None:
+        return typed, [wrong("spec.template.spec", None, "the pods that it makes")]
+    return typed, []
 
 
 def needed_fields(content: Content) -> Iterator[Problem]:

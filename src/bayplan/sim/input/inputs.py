@@ -135,6 +135,7 @@ def load_inputs(
     expansion: ExpansionMode | None = None,
     admission: PluginSet | None = None,
     present: ObjectStore[ApiObject] | None = None,
+    reads_all: bool = False,
 ) -> Workload:
     """The workload of files, folders, standard input ("-") and objects. Raises InputError.
 
@@ -142,7 +143,8 @@ def load_inputs(
     the notes of the workload name them. ``read_kinds``: kinds that plugins read. ``expansion``: how
     long controllers act, whatever the scenarios say. ``admission``: the admission plugins that run,
     whatever the scenarios say. ``present``: objects that exist besides those of the input: new
-    names and uids differ from theirs.
+    names and uids differ from theirs. ``reads_all``: refuse what cannot be read, also if a server
+    has stored it; otherwise it is left out.
     """
     assert time_mode in (ARRIVALS, TRACE), time_mode
     errors = InputErrors()
@@ -150,7 +152,13 @@ def load_inputs(
     if time_mode == TRACE and not any(isinstance(part, CsvText) for part in parts):
         errors.add("--time trace", "wanted a trace's pod list, a CSV with times; found none")
     loader = _Loader(
-        errors, parts, NotUnderstood(read_kinds), expansion, admission=admission, present=present
+        errors,
+        parts,
+        NotUnderstood(read_kinds),
+        expansion,
+        admission=admission,
+        present=present,
+        reads_all=reads_all,
     )
     workload = loader.load(time_mode)
     if is_strict:
@@ -173,8 +181,10 @@ class _Loader:
         *,
         admission: PluginSet | None,
         present: ObjectStore[ApiObject] | None,
+        reads_all: bool,
     ) -> None:
         self._errors = errors
+        self._reads_all = reads_all
         self._present = present
         self.not_understood = not_understood
         self._parts = parts
@@ -215,6 +225,7 @@ class _Loader:
             names.union(each["metadata"]["name"] for each in implied),
             self.not_understood,
             has_limit_ranges=any(map(is_limit_range, self._of_kind(LIMIT_RANGE_KIND))),
+            reads_all=self._reads_all,
         )
         own = {id(part) for part in self._own}
         for part in self._parts:
@@ -249,11 +260,13 @@ class _Loader:
                 controllers={kind: len(each) for kind, each in timeline.made_for.items()},
             ),
             unknown_workloads=tuple(self.not_understood.unknown_workloads),
+            left_out=tuple(checks.stored.left_out.items()),
             moved_back_seconds=self._moved_back_seconds,
             notes=(
                 *self._errors.remarks,
                 *self.not_understood.versions(),
                 *self.not_understood.notes(),
+                *checks.stored.notes(),
                 *checks.mistakes.notes(),
                 *self._notes,
                 *timeline.identities.notes(),

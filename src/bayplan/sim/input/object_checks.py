@@ -15,12 +15,13 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, cast, final
 
 from bayplan import durations
-from bayplan.adapters.embedded.admission.plugin import is_admitted
+from bayplan.adapters.embedded.admission.plugin import is_admitted, is_stored
 from bayplan.adapters.embedded.api_defaults import in_stored_version
 from bayplan.adapters.embedded.api_validation import (
     SYSTEM_PRIORITY_CLASSES,
     identity_problems,
     problems_of_kind,
+    unreadable_problems,
 )
 from bayplan.adapters.embedded.field_validation import one_of
 from bayplan.adapters.embedded.object_templates import TEMPLATES_MAX, template_key
@@ -33,11 +34,12 @@ from bayplan.durations import DurationError, parse_duration
 from bayplan.objects.keys import ObjectKey, is_namespaced, key_of, kind_of
 from bayplan.problems import Problem, joined, not_a_text, wrong
 from bayplan.sim.input.controller_kinds import CONTROLLERS
-from bayplan.sim.input.controller_validation import controller_problems
+from bayplan.sim.input.controller_validation import controller_problems, unreadable_controller
 from bayplan.sim.input.errors import LINES_MAX, InputErrors
 from bayplan.sim.input.foreign_files import has_action, template_message
 from bayplan.sim.input.likely_mistakes import LikelyMistakes
 from bayplan.sim.input.sources import OWN_API_VERSION, OWN_KINDS
+from bayplan.sim.input.stored_objects import StoredObjects
 from bayplan.sim.input.workload import DURATION_ANNOTATION, WHEN_DONE, WHEN_DONE_ANNOTATION, Content
 
 # ---- object index ---------------------------------------------------------------------------
@@ -334,10 +336,13 @@ class ObjectChecks:
         not_understood: NotUnderstood | None = None,
         *,
         has_limit_ranges: bool = False,
+        reads_all: bool = False,
     ) -> None:
         """``priority_classes``: the names of all classes there ever are in the input.
         ``has_limit_ranges``: a new pod may get resources that it lacks, so that only the server can
-        check its resources."""
+        check its resources. ``reads_all``: an object that cannot be read is a problem, also if a
+        server has stored it."""
+        self._reads_all = reads_all
         self._has_limit_ranges = has_limit_ranges
         self._errors = errors
         self._not_understood = not_understood or NotUnderstood()
@@ -346,9 +351,11 @@ class ObjectChecks:
         #: of them can only have problems in its annotations.
         self._accepted: set[bytes | None] = set()
         self.mistakes = LikelyMistakes()
+        self.stored = StoredObjects()
 
     def accepts(self, value: Any, place: str) -> bool:
-        """Whether a value is an object that can be created. If not, its problems are collected."""
+        """Whether a value is an object that can be created. If not, its problems are collected, or
+        it is left out: a server has stored it, and it cannot be read."""
         template = template_key(value)
         if template in self._accepted and (
             "annotations" not in value["metadata"] or not any(_annotations(value, ""))
@@ -360,20 +367,46 @@ class ObjectChecks:
             return False
         problems = identity_problems(value)
         if problems:
-            self._refuse(place, problems)
+            if _was_stored(value) and not self._reads_all:
+                self.stored.leave_out(place, problems, None, value)
+            else:
+                self._refuse(place, problems)
             return False
         content = cast(Content, value)
         key = key_of(content)
+        named = f"{place} ({key})"
         problems = self._problems(key.kind, content)
-        if problems:
-            self._refuse(f"{place} ({key})", problems)
+        # Annotations of ours are no server's matter.
+        refused = [*_own_annotations(key.kind, content)] if _was_stored(content) else problems
+        if refused:
+            self._refuse(named, refused)
             return False
+        unreadable = _unreadable(key.kind, content) if problems else []
+        if unreadable and self._reads_all:
+            self._refuse(named, unreadable)
+            return False
+        if unreadable:
+            self.stored.leave_out(named, unreadable, key, content)
+            return False
+        self.stored.take(key.kind, named, problems)
         is_understood = self._not_understood.see(key, content, place)
         is_likely = not self.mistakes.see(key, content, place)
-        if is_understood and is_likely and template is not None:
+        if is_understood and is_likely and template is not None and not problems:
             if len(self._accepted) >= TEMPLATES_MAX:
                 self._accepted.clear()
             self._accepted.add(template)
+        return True
+
+    def accepts_patch(self, old: Content, new: Content, place: str) -> bool:
+        """Whether an object can be patched so. What was invalid before may stay invalid."""
+        key = key_of(old)
+        before = self._problems(key.kind, old)
+        problems = [each for each in self._problems(key.kind, new) if each not in before]
+        if problems:
+            self._refuse(f"{place} ({key})", problems)
+            return False
+        self._not_understood.see(key, new, place)
+        self.mistakes.see(key, new, place)
         return True
 
     def _refuse(self, place: str, problems: list[Problem]) -> None:
@@ -391,7 +424,7 @@ class ObjectChecks:
                 problems += controller_problems(content, is_new=is_new)
             return problems or list(self._our_own(kind, content, is_new=is_new))
         except RecursionError:
-            return [Problem("", "is nested too deeply")]
+            return [_TOO_DEEP]
 
     def _our_own(self, kind: str, content: Content, *, is_new: bool) -> Iterator[Problem]:
         """Problems that the API server does not report: priority classes and annotations.
@@ -408,6 +441,37 @@ class ObjectChecks:
             yield from _of_pod(content, "")
         elif kind in CONTROLLERS:
             yield from _of_pod(content["spec"]["template"], "spec.template")
+
+
+_TOO_DEEP = Problem("", "is nested too deeply")
+
+
+def _was_stored(value: Any) -> bool:
+    """Whether a value, which may lack a kind or a name, was stored by a server."""
+    meta = value.get("metadata") if isinstance(value, dict) else None
+    return isinstance(meta, dict) and is_stored(cast(Content, value))
+
+
+def _unreadable(kind: str, content: Content) -> list[Problem]:
+    """Why an object that a server has stored cannot be read."""
+    try:
+        problems = unreadable_problems(kind, content)
+        if not problems and kind in CONTROLLERS:
+            problems = unreadable_controller(content)
+        return problems
+    except RecursionError:
+        return [_TOO_DEEP]
+
+
+def _own_annotations(kind: str, content: Content) -> Iterator[Problem]:
+    """Problems of our annotations in an object that may have any values."""
+    spec = content.get("spec")
+    template = spec.get("template") if kind in CONTROLLERS and isinstance(spec, dict) else None
+    for pod, path in ((content if kind == POD else None, ""), (template, "spec.template")):
+        meta = pod.get("metadata") if isinstance(pod, dict) else None
+        annotations = meta.get("annotations") if isinstance(meta, dict) else None
+        if isinstance(pod, dict) and isinstance(annotations, dict):
+            yield from _annotations(cast(Content, pod), path)
 
 
 def _of_pod(content: Content, path: str) -> Iterator[Problem]:

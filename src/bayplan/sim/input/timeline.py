@@ -184,7 +184,7 @@ class StepSequence:
         patch = _patch_of(action.value)
         old = self.index[key]
         new = merge_patch(old, patch)
-        if not self._checks.accepts(new, action.place):
+        if not self._checks.accepts_patch(old, new, action.place):
             return
         self._errors.add_all(f"{action.place} ({key})", update_problems(key.kind, old, new))
         self.index.put(key, new)

@@ -123,6 +123,8 @@ class Workload(Struct, frozen=True, kw_only=True):
     ignored_kinds: dict[str, int] = {}
     #: Those of these objects that have the template of a pod.
     unknown_workloads: tuple[ObjectKey, ...] = ()
+    #: Objects that a server has stored and that cannot be read, and the reasons: they are left out.
+    left_out: tuple[tuple[ObjectKey, str], ...] = ()
     #: When pods are collected whose node is gone: at once, unless the input says otherwise.
     pod_gc: PodGcTimes = PodGcTimes()
     #: Whether controllers act in the whole run.

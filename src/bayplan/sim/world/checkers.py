@@ -27,7 +27,7 @@ from bayplan.adapters.embedded.versioned_store import StoredObject
 from bayplan.api.device_objects import RESOURCE_CLAIM, ResourceClaim
 from bayplan.api.objects import NODE, POD, ContainerExtendedResourceRequest, Node, Pod
 from bayplan.api.pod_groups import GroupKey
-from bayplan.api.pod_requests import all_containers, amounts
+from bayplan.api.pod_requests import all_containers, amounts, is_counted
 from bayplan.engine import cache_check
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.plugin import GroupPlacement
@@ -79,7 +79,10 @@ class CapacityChecker:
         self.bindings_checked += 1
         used = self._occupancy.used[node_name]
         for resource, amount in self._occupancy.taken[bound.metadata.uid or ""].items():
-            if not amount or (resource in has and used[resource] <= has[resource]):
+            # A stored pod may request what no scheduler counts, or less than nothing.
+            if amount <= 0 or not is_counted(resource):
+                continue
+            if resource in has and used[resource] <= has[resource]:
                 continue
             if not has.get(resource, 0) and (mappings := _mappings(bound, resource)):
                 self._check_devices(bound, resource, mappings)

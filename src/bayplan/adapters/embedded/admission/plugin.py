@@ -15,21 +15,26 @@ from bayplan.api.objects import ApiObject
 from bayplan.objects.keys import Content, ObjectKey, key_of
 
 
-def is_admitted(content: Content) -> bool:
-    """Whether an object has been through an API server.
+def is_stored(content: Content) -> bool:
+    """Whether an API server has stored an object: its metadata has what only a server writes.
 
-    It has a uid, a creationTimestamp or a resourceVersion; or it has a status; or it is a pod on a
-    node. A manifest that a user writes has none of these. The uid that a simulation gives to a
-    controller of a manifest, so that pods can refer to it, does not count.
+    The uid that a simulation gives to a controller of a manifest, so that pods can refer to it,
+    does not count, nor does the null that `kubectl create --dry-run` prints.
     """
     meta: Content = content["metadata"]
-    if meta.get("creationTimestamp") or meta.get("resourceVersion") or content.get("status"):
-        return True
-    spec = content.get("spec")
-    if isinstance(spec, dict) and spec.get("nodeName"):
+    if meta.get("creationTimestamp") or meta.get("resourceVersion") or meta.get("managedFields"):
         return True
     uid = meta.get("uid")
     return bool(uid) and uid != stable_uid(key_of(content), 0)
+
+
+def is_admitted(content: Content) -> bool:
+    """Whether an object is one that admission has seen: a server has stored it, or it has a status,
+    or it is a pod on a node. A manifest for `kubectl create` has none of these."""
+    if content.get("status") or is_stored(content):
+        return True
+    spec = content.get("spec")
+    return isinstance(spec, dict) and bool(spec.get("nodeName"))
 
 
 class AdmissionPlugin:

@@ -11,7 +11,7 @@ Upstream: plugin/pkg/admission/priority.
 from collections.abc import Iterable
 from typing import cast, final
 
-from bayplan.adapters.embedded.admission.plugin import AdmissionPlugin, is_admitted
+from bayplan.adapters.embedded.admission.plugin import AdmissionPlugin, is_admitted, is_stored
 from bayplan.adapters.embedded.api_errors import ForbiddenError
 from bayplan.adapters.embedded.api_validation import SYSTEM_PRIORITY_CLASSES
 from bayplan.adapters.embedded.versioned_store import VersionedStore
@@ -72,7 +72,8 @@ def with_priority(pod: Content, classes: Iterable[PriorityClass]) -> Content:
     own_priority = spec.get("priority")
     if name:
         priority_class = _named(name, classes)
-        if priority_class is None and own_priority is None:
+        # Without its class, the pod of a dump has the priority that a scheduler reads: 0.
+        if priority_class is None and own_priority is None and not is_stored(pod):
             raise PriorityRefusal(f"no PriorityClass with name {name} was found")
     else:
         # The default class is for pods without a class and without a priority.
@@ -98,7 +99,7 @@ def _group_with_priority(kind: str, group: Content, classes: Iterable[PriorityCl
     spec: Content = group.get("spec") or {}
     name, own_priority = spec.get("priorityClassName") or "", spec.get("priority")
     priority_class = _named(name, classes) if name else _global_default(classes)
-    if priority_class is None and name and own_priority is None:
+    if priority_class is None and name and own_priority is None and not is_stored(group):
         raise PriorityRefusal(f"no PriorityClass with name {name} was found")
     if priority_class is None or (own_priority is not None and not name):
         return group
