@@ -1,1 +1,1 @@
-"""The scheduling queue: which pod is tried next, and when a rejected one is tried again."""
+"""The scheduling queue: which pod is tried next, and when a rejected pod is tried again."""

@@ -28,7 +28,8 @@ class QueueGroup(NamedTuple):
     """A group whose members wait together, as the queue needs it."""
 
     key: GroupKey
-    #: When the group's object was created: its place among entries of one priority.
+    #: When the group's object was created. This time orders the group among entries of one
+    #: priority.
     created_seconds: float
     #: Whether enough members exist for an attempt.
     is_complete: bool
@@ -39,17 +40,18 @@ class QueueGroup(NamedTuple):
 class QueuedPodGroupInfo(QueuedPodInfo):
     """Members of one group, tried in one pass. ``pod`` is the first of them.
 
-    ``timestamp_seconds`` is when the group was created, and stays that; the counts are of the
-    attempts at the group. Upstream: QueuedPodGroupInfo.
+    ``timestamp_seconds`` is the time at which the group was created, and never changes. The counts
+    are of the attempts at the group. Upstream: QueuedPodGroupInfo.
     """
 
     key: GroupKey = _NO_GROUP
-    #: By uid, in the order in which they came.
+    #: The members by uid, in the order in which they came.
     members: dict[str, QueuedPodInfo] = field(default_factory=dict[str, QueuedPodInfo])
     #: Whether enough members exist for an attempt.
     is_complete: bool = False
-    #: Whether the last attempt evicted pods: a further member does not help before they are gone.
-    #: Upstream gates the group, if the evictions run when the attempt ends, until a pod is deleted.
+    #: Whether the last attempt evicted pods. A further member does not help before these pods are
+    #: gone. If the evictions run when the attempt ends, upstream gates the group until a pod is
+    #: deleted.
     awaits_victims: bool = False
 
 
@@ -64,11 +66,12 @@ class Entry(Struct, eq=False):
     pod has its own rejecting plugins and its own gate.
     """
 
-    #: Identity: the uid of the object. A new pod with an old name has another entry.
+    #: The uid of the object, which identifies the entry. A new pod with an old name has another
+    #: entry.
     key: str
     queued: QueuedPodInfo
     pods: Collection[QueuedPodInfo]
-    #: Orders entries whose sort keys are equal: the order of arrival.
+    #: The order of arrival, which orders entries with equal sort keys.
     sequence: int
     #: The start of the delay.
     since_seconds: float
@@ -78,7 +81,7 @@ class Entry(Struct, eq=False):
     popped_count: int = 0
 
     def come_back(self, queued: QueuedPodInfo, now_seconds: float, sequence: int) -> None:
-        """The attempt failed: count the failure, and go behind the entries that came meanwhile."""
+        """Count a failed attempt, and put the entry behind the entries that came meanwhile."""
         self.queued = queued
         if self.group is None:
             self.pods = (queued,)
@@ -104,7 +107,7 @@ class Entry(Struct, eq=False):
             self.group.pod = pod
 
     def begin(self) -> None:
-        """An attempt at the group begins."""
+        """Note that an attempt at the group begins."""
         assert self.group is not None
         self.popped_count = len(self.pods)
         self.group.attempts += 1
@@ -134,7 +137,7 @@ class Entry(Struct, eq=False):
 
     @property
     def name(self) -> str:
-        """Orders groups whose time stamps are equal."""
+        """The name of the group, which orders groups with equal time stamps."""
         return "" if self.group is None else str(self.group.key)
 
     @property
@@ -155,13 +158,14 @@ def pod_entry(queued: QueuedPodInfo, since_seconds: float | None = None) -> Entr
 
 
 def group_entry(lead: QueuedPodGroupInfo, since_seconds: float, sequence: int) -> Entry:
-    """The entry of a group. ``since_seconds``: the time of arrival; the order has another one."""
+    """The entry of a group. ``since_seconds``: the time of arrival, which is not the time that
+    orders groups."""
     key, members = f"group {lead.key!r}", lead.members.values()
     return Entry(key, lead, members, sequence, since_seconds, State.ABSENT, lead)
 
 
 def rejectors(queued: QueuedPodInfo) -> tuple[str, ...]:
-    """The plugins that rejected the pod, sorted: unschedulable and pending ones."""
+    """The plugins that rejected the pod with the code Unschedulable or Pending, sorted."""
     return _sorted(queued.unschedulable_plugins, queued.pending_plugins)
 
 
@@ -233,7 +237,7 @@ _BACKING_OFF: Final = {
     Cause.REFUSED: State.GATED,
     Cause.DELETED: State.ABSENT,
 }
-#: A pod can return after `FINISHED`: its binding failed.
+#: A pod can return after `FINISHED`, because its binding may fail.
 _COMING_BACK: Final = {
     Cause.WOKEN: State.ACTIVE,
     Cause.WOKEN_EARLY: State.BACKOFF,
@@ -245,7 +249,7 @@ TRANSITIONS: Final[Mapping[State, Mapping[Cause, State]]] = {
     State.ABSENT: {**_COMING_BACK, Cause.ADDED: State.ACTIVE},
     State.ACTIVE: {
         Cause.POPPED: State.IN_FLIGHT,
-        # A group that lost a member.
+        # The group lost a member.
         Cause.REFUSED: State.GATED,
         Cause.DELETED: State.ABSENT,
     },
@@ -258,7 +262,7 @@ TRANSITIONS: Final[Mapping[State, Mapping[Cause, State]]] = {
         **_COMING_BACK,
         Cause.REJECTED: State.UNSCHEDULABLE,
         Cause.FINISHED: State.ABSENT,
-        # The end of the attempt reports it as finished.
+        # The end of the attempt reports the entry as finished.
         Cause.DELETED: State.IN_FLIGHT,
     },
 }
@@ -274,10 +278,11 @@ _COUNTED_AS: Final = {
 PENDING_QUEUES: Final = tuple(dict.fromkeys(_COUNTED_AS.values()))
 
 
-#: By the number of a state: the queue in which an entry is pending; "" for no queue.
+#: The queue in which an entry is pending, by the number of its state; "" for no queue.
 QUEUES: Final = [_COUNTED_AS.get(state, "") for state in State]
 
-#: The same for the queue that an entry enters: gated pods are among the unschedulable pods.
+#: The queue that an entry enters, by the number of its state. Gated pods enter the unschedulable
+#: pods.
 ENTERED_QUEUES: Final = [
     "unschedulable" if state is State.GATED else queue
     for state, queue in zip(State, QUEUES, strict=True)
@@ -294,7 +299,7 @@ def is_waiting(state: State) -> bool:
     return QUEUES[state] != ""
 
 
-#: `TRANSITIONS` by number: the hash of an enumeration's member is slow.
+#: `TRANSITIONS` by number, because the hash of an enumeration's member is slow.
 NEXT_STATES: Final = [[TRANSITIONS[state].get(cause) for cause in Cause] for state in State]
 
 

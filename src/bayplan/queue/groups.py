@@ -38,7 +38,7 @@ class GroupEntries:
     def __init__(
         self,
         entries: dict[str, Entry],
-        places: SubQueues,
+        sub_queues: SubQueues,
         clock: Callable[[], float],
         sequence: "count[int]",
         *,
@@ -46,7 +46,7 @@ class GroupEntries:
     ) -> None:
         """``entries``: the entries of the queue, by the uids of their pods."""
         self._entries = entries
-        self._sub_queues = places
+        self._sub_queues = sub_queues
         self._clock = clock
         self._sequence = sequence
         self._requeue = requeue
@@ -56,7 +56,7 @@ class GroupEntries:
         return self._open.get(key)
 
     def without_object(self) -> tuple[int, int]:
-        """Counts (groups, members) that wait for the PodGroup object.
+        """The number of groups, and of their members, that wait for the PodGroup object.
 
         Upstream: incompletePodGroupPods.
         """
@@ -122,7 +122,7 @@ class GroupEntries:
         return entry
 
     def returning(self, lead: QueuedPodGroupInfo) -> Entry:
-        """The entry of a group after its attempt. Members that came meanwhile may have made one."""
+        """The entry of a group after its attempt. Members that came meanwhile may have made it."""
         entry = self._open.get(lead.key)
         if entry is None:
             return self.open(lead)
@@ -153,7 +153,7 @@ class GroupEntries:
     # ---- the group changes ----------------------------------------------------------------
 
     def wake(self, key: GroupKey) -> None:
-        """The object of a group changed. The change may help the group."""
+        """Wake a group whose object changed, because the change may help it."""
         entry = self._open.get(key)
         if entry is not None and entry.state is State.UNSCHEDULABLE:
             self._requeue(entry, Strategy.AFTER_BACKOFF, GROUP_CHANGED)
@@ -173,7 +173,8 @@ class GroupEntries:
     def regroup(
         self, key: GroupKey, queue_group: QueueGroup | None, pods: Iterable[PodInfo] = ()
     ) -> None:
-        """The group needs other members than before.
+        """Change the members of the group's entry, because the group needs other members than
+        before.
 
         ``pods``: its members that wait for a node. ``queue_group``: None: each member waits alone.
         """

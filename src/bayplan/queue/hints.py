@@ -29,7 +29,7 @@ class Strategy(IntEnum):
 
     SKIP = 0
     AFTER_BACKOFF = 1
-    #: The event helps a plugin that returned Pending: the pod skips its backoff.
+    #: The event helps a plugin that returned Pending, so the pod skips its backoff.
     IMMEDIATELY = 2
 
 
@@ -51,7 +51,7 @@ class Change(Struct, frozen=True):
 HINT_ERROR: Final = "Error"
 
 
-#: Plugin instance → its hints for one event; None: registered without a hint.
+#: Plugin instance → its hints for one event; None: the plugin registered without a hint.
 Interested = Mapping[str, Sequence[QueueingHintFn | None]]
 
 
@@ -68,7 +68,7 @@ class Hints:
         self._events: Final = events
         self._recorder = recorder
         self._clock = clock
-        # There are few distinct events: a resource and an action.
+        # There are few distinct events, each with a resource and an action.
         self._interested: dict[ClusterEvent, Interested] = {}
 
     def interested(self, event: ClusterEvent) -> Interested:
@@ -90,7 +90,7 @@ class Hints:
             return Strategy.AFTER_BACKOFF
         if change.event.is_wildcard:
             return _of_wildcard(queued.pod, change)
-        # Pending plugins first: their strategy is the greatest one.
+        # The pending plugins come first, because their strategy is the greatest one.
         for plugins, strategy in (
             (pending, Strategy.IMMEDIATELY),
             (unschedulable, Strategy.AFTER_BACKOFF),
@@ -137,7 +137,7 @@ def strategy_of(
 
 
 def _of_wildcard(pod: PodInfo, change: Change) -> Strategy:
-    """A wildcard helps every pod, or only the pod of the event."""
+    """What a wildcard means: it helps every pod, or only the pod of the event."""
     if change.new is not None and change.subject_uid != pod.uid:
         return Strategy.SKIP
     return Strategy.AFTER_BACKOFF

@@ -15,7 +15,7 @@ from bayplan.state.pods import PodInfo
 
 @final
 class Nominator:
-    """framework.handle.PodNominator.
+    """The PodNominator (framework/handle.py).
 
     ``newest``: uid → the version of the pod in the cache; None: the pod is deleted. A deleted pod
     and a pod on a node are not nominated. Without ``newest``, the given version of a pod counts.
@@ -31,7 +31,8 @@ class Nominator:
         self._in_flight = frozenset[str]()
 
     def add_nominated_pod(self, pod: PodInfo, nomination: Nomination | None = None) -> None:
-        """Replace the pod's nomination. NOOP or None: by its status. OVERRIDE "": by none."""
+        """Replace the pod's nomination. With NOOP or None, the status of the pod has the new one.
+        OVERRIDE with "" removes the nomination."""
         if pod.uid in self.node_of:
             self.delete_nominated_pod_if_exists(pod)
         node_name = pod.status.nominated_node_name or ""
@@ -51,7 +52,7 @@ class Nominator:
             del self._pods[node_name]
 
     def update_nominated_pod(self, old: PodInfo, new: PodInfo) -> None:
-        """The pod changed. A nomination that was never in its status stays."""
+        """Follow a change of the pod. A nomination that was never in its status stays."""
         nomination: Nomination | None = None
         if not (old.status.nominated_node_name or new.status.nominated_node_name):
             node_name = self.node_of.get(old.uid, "")
@@ -70,7 +71,7 @@ class Nominator:
         priority, uid, ahead = pod.priority, pod.uid, dict[str, list[PodInfo]]()
         for name, pods in self._pods.items():
             for other in pods.values():
-                # As `PodInfo.priority`, without a call for each nominated pod.
+                # This is `PodInfo.priority`, without a call for each nominated pod.
                 is_ahead = (other.shape.spec.priority or 0) >= priority and other.uid != uid
                 if is_ahead and other.uid not in self._in_flight:
                     ahead.setdefault(name, []).append(other)

@@ -1,7 +1,7 @@
 """Waiting pods by what rejected them: plugin, gate and signed part.
 
 A hint is evaluated once for all pods of a part. A group enters at each event about one of its
-members, so a pod that is in the index already, and did not change, costs one comparison.
+members. So a pod that is already in the index and did not change costs one comparison.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -13,7 +13,8 @@ from bayplan.state.pods import PodInfo
 
 #: (profile, plugin instance)
 Rejector = tuple[str, str]
-#: (plugin that gates, "" for none; signed part; uid of a pod that is not signed, else "")
+#: (the gating plugin, "" for none; the signed part; the uid of a pod that is not signed, otherwise
+#: "")
 Part = tuple[str, Hashable, str]
 #: uid → the pod and its entry, in the order of entering
 Members = dict[str, tuple[Entry, QueuedPodInfo]]
@@ -22,7 +23,7 @@ NOBODY: Final[Mapping[Part, Members]] = {}
 
 
 class _PodPlaces(NamedTuple):
-    """The places of a pod in the index, and what they follow from."""
+    """The places of a pod in the index, and the values that determine them."""
 
     queued: QueuedPodInfo
     pod: PodInfo

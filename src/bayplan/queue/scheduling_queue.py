@@ -11,8 +11,8 @@ rejects is gated. Entries with equal sort keys are tried in the order of arrival
 Upstream: backend/queue/scheduling_queue.go (v1.37).
 
 `InFlight` has one list of the events that arrive during attempts. The mark of a pod is the length
-of the list at its pop: the later events concern the pod. Events before the first mark are dropped.
-Upstream: inFlightPods and inFlightEvents of active_queue.go.
+of the list at its pop, so the events after the mark concern the pod. Events before the first mark
+are dropped. Upstream: inFlightPods and inFlightEvents of active_queue.go.
 """
 
 from collections import Counter
@@ -55,7 +55,7 @@ from bayplan.state.pods import PodInfo, PodShape
 #: The label of a pod's mark in the list. Upstream: metrics.PodPoppedInFlightEvent.
 POD_POPPED: Final = "PodPopped"
 
-#: The list is cut when it has more changes than this that no pod needs.
+#: The number of changes that no pod needs above which the list is cut.
 _DROPPABLE_ALLOWED = 64
 
 
@@ -67,9 +67,9 @@ class InFlight:
         #: uid → number of changes, since the start of the process, at the pod's pop. Pods are in
         #: the order of their pops, so the first mark is the lowest.
         self.marks: dict[str, int] = {}
-        #: The number of changes since the start of the process: the mark of the next pod.
+        #: The number of changes since the start of the process, which is the mark of the next pod.
         self.recorded_count = 0
-        #: (uid of the pod that the change concerns, "" for all pods; change). Only this class
+        #: (uid of the pod that the change concerns, "" for all pods; the change). Only this class
         #: writes.
         self.changes: list[tuple[str, Change]] = []
 
@@ -81,7 +81,7 @@ class InFlight:
 
     @property
     def change_count(self) -> int:
-        """The length of the list: at most the changes since the oldest pop, and a few more."""
+        """The length of the list. It has the changes since the oldest pop, and a few more."""
         return len(self.changes)
 
     def counts(self) -> dict[str, int]:
@@ -95,7 +95,7 @@ class InFlight:
         self.marks[uid] = self.recorded_count
 
     def finish(self, uid: str) -> None:
-        """The attempt ended. No effect for a pod that is not in flight."""
+        """End the attempt at a pod. Has no effect for a pod that is not in flight."""
         if self.marks.pop(uid, None) is not None and self.changes:
             self._drop()
 
@@ -177,12 +177,12 @@ class SchedulingQueue:
         self.next_deadline_seconds = self._sub_queues.next_deadline_seconds
         self.timed = self._sub_queues.timed
         self.ready = self._sub_queues.ready
-        #: While all are empty, `move_all` does nothing.
+        #: All that `move_all` reads. While all of it is empty, `move_all` does nothing.
         self.listening = (self._unschedulable.by_flush.items, self.in_flight.marks)
         #: Whether the pod with a uid waits or is in flight.
         self.holds = self._entries.__contains__
         self._sequence = count(1)
-        #: The key of QueueSort: pods with a smaller key are popped first.
+        #: The key of QueueSort. Pods with a smaller key are popped first.
         self.sort_key = settings.sort_key
         self._queue_group = settings.queue_group
         #: The groups of pods that wait together.
@@ -206,7 +206,7 @@ class SchedulingQueue:
             if queue_group is not None:
                 self.groups.join(queued, queue_group)
                 return
-        # As `pod_entry`, without a call for each pod.
+        # This does what `pod_entry` does, without a call for each pod.
         entry = Entry(pod.uid, queued, (queued,), sequence, now, State.ABSENT)
         self._entries[pod.uid] = entry
         self._sub_queues.move(entry, Cause.ADDED, _POD_ADDED)
@@ -296,10 +296,11 @@ class SchedulingQueue:
         return entry.queued
 
     def pop_run(self, pods_max: int, shapes: Container[PodShape]) -> list[QueuedPodInfo]:
-        """Take the next pod as `pop`, and the pods of its shape right behind it, at most so many
-        together. Empty: no pod is ready.
+        """Take the next pod as `pop` does, and the pods of its shape right behind it, at most
+        ``pods_max`` together. Empty: no pod is ready.
 
-        ``shapes``: a pod of another shape, and a group, is taken alone.
+        ``shapes``: the shapes whose pods are taken together. A pod of another shape, or a group, is
+        taken alone.
         """
         first = self.pop()
         if first is None:
@@ -319,7 +320,7 @@ class SchedulingQueue:
 
     def put_back(self, run: list[QueuedPodInfo], count: int) -> None:
         """Return all but the first pods of a run to their places, as if they had not been popped.
-        They leave the list."""
+        The returned pods leave the list."""
         if count >= len(run):
             return
         for entry in self._sub_queues.put_back(len(run) - count):
@@ -331,8 +332,8 @@ class SchedulingQueue:
         del run[count:]
 
     def run_mark(self) -> tuple[int, int]:
-        """A mark that changes when an entry enters activeQ, or an event is recorded. Then the pods
-        of a run that no attempt was made at return to their places."""
+        """A mark that changes when an entry enters activeQ, or an event is recorded. After such a
+        change, the pods of a run without an attempt return to their places."""
         return self._sub_queues.active_count, self.in_flight.recorded_count
 
     def _taken_out(self, uid: str) -> Entry | None:
@@ -346,7 +347,8 @@ class SchedulingQueue:
         return self._sub_queues.first_active()
 
     def done_all(self, pods: Iterable[QueuedPodInfo]) -> None:
-        """As `done` for each of these pods, which are in flight and no members of groups."""
+        """Do what `done` does for each of these pods, which must be in flight and not members of
+        groups."""
         in_flight, entries = self.in_flight, self._entries
         for each in pods:
             uid = each.pod.uid
@@ -357,7 +359,7 @@ class SchedulingQueue:
             entries.pop(uid).state = FINISHED
 
     def done(self, uid: str) -> None:
-        """The attempt ended, and the pod leaves the queue. Idempotent."""
+        """Remove the pod from the queue after its attempt. A second call has no effect."""
         in_flight = self.in_flight
         if in_flight.changes:
             in_flight.finish(uid)
@@ -377,7 +379,7 @@ class SchedulingQueue:
 
         Its unschedulable and pending plugins are those of this attempt. Without such plugins an
         error ended the attempt. A pod that already waits again (`done`, then `add`) stays as it is.
-        ``at_once``: no delay.
+        ``at_once``: whether the retry has no delay.
         """
         entry, in_flight = self._returning(queued), self.in_flight
         if is_waiting(entry.state):
@@ -397,9 +399,9 @@ class SchedulingQueue:
             in_flight.finish_all(uids)
             self._requeue(entry, strategy, SCHEDULE_ATTEMPT_FAILURE)
             return
-        # The binding failed after `done`, so the changes since the pop are unknown. The retry waits
-        # for the end of its delay. Upstream pops it early, and then runs a PreBind plugin that
-        # rejects the pod again as fast as the API server answers (docs/decisions/0005).
+        # The binding failed after `done`, so the changes since the pop are unknown, and the retry
+        # waits for the end of its delay. Upstream pops the pod early. A PreBind plugin that rejects
+        # it is then called again as fast as the API server answers (docs/decisions/0005).
         in_flight.finish_all(uids)
         is_due = at_once or not self._sub_queues.backoff.is_running(entry)
         cause = Cause.WOKEN if is_due else Cause.ERRED
@@ -451,8 +453,8 @@ class SchedulingQueue:
         elif strategy is Strategy.IMMEDIATELY or not self._sub_queues.backoff.is_running(entry):
             cause = Cause.WOKEN
         else:
-            # Upstream records no rejecting plugins for a group as a whole, and pops nothing without
-            # them before its delay ends.
+            # Upstream records no rejecting plugins for a group as a whole, and pops no entry
+            # without them before its delay ends.
             pops_early = entry.group is None and entry.has_rejectors
             cause = Cause.WOKEN_EARLY if pops_early else Cause.ERRED
         self._sub_queues.move(entry, cause, event, anew=anew)
@@ -491,11 +493,11 @@ class SchedulingQueue:
         return not (self._sub_queues.has_ready or self._sub_queues.has_rejected_backing_off)
 
     def counts(self) -> dict[str, int]:
-        """Numbers of waiting pods, by the label ``queue`` of scheduler_pending_pods."""
+        """The numbers of waiting pods, by the label ``queue`` of scheduler_pending_pods."""
         return dict(self._sub_queues.sizes.pod_counts)
 
     def find(self, uid: str) -> QueuedPodInfo | None:
-        """The pod, if it waits or is in flight."""
+        """The pod if it waits or is in flight; None: it does neither."""
         entry = self._entries.get(uid)
         return None if entry is None else entry.of(uid)
 

@@ -4,17 +4,18 @@ A move looks up the table of transitions, runs PreEnqueue on the way to activeQ,
 from one sub-queue and adds it to the next. Nothing else moves an entry. `Sizes` counts entries,
 pods and groups as they move. A pod that a PreEnqueue plugin rejects is gated.
 
-`OrderedEntries`: pods mostly become ready in the order in which they are tried, so entries that
-come in order stand in a row, and the others in a heap. An entry that leaves stays as a dead item
-until it comes to the front, or until most items are dead: O(log n) amortised for each operation.
+`OrderedEntries`: pods mostly become ready in the order in which they are tried. So entries that
+come in order are in a row, and the others are in a heap. An entry that leaves stays as a dead item
+until it comes to the front, or until most items are dead. Each operation takes O(log n) amortised
+time.
 
 `Backoff`: the delay doubles with every failure in a row, up to a maximum that grows with the square
 root of the entry's size. The ends of delays are processed at whole seconds. With
 SchedulerPopFromBackoffQ the entries of one second form a window, in which activeQ's order holds; an
 entry of the present window still waits (KEP-5142). Upstream: backend/queue/backoff_queue.go.
 
-`UnschedulablePods`: an event would have to be compared with every pod. So pods are indexed by the
-plugin that rejected them and by the part of the pod that the plugin signs. A hint runs once per
+`UnschedulablePods`: to compare an event with every pod would take too long. So pods are indexed by
+the plugin that rejected them and by the part of the pod that the plugin signs. A hint runs once per
 part. A pod without a signature is a part of its own, and so is the pod that the event is about.
 """
 
@@ -55,7 +56,8 @@ from bayplan.state.pods import PodInfo, PodShape, ShapeMemo
 # ---- pre enqueue ----------------------------------------------------------------------------
 
 
-#: The durations of single plugins are observed for one pod in so many, as upstream's 10 %.
+#: The durations of single plugins are observed for one pod in this number. Upstream observes 10 %
+#: of the pods.
 _SAMPLE_PERIOD = 10
 
 _BACKING_OFF = (State.BACKOFF, State.ERROR_BACKOFF)
@@ -74,14 +76,15 @@ class PreEnqueueCheck:
         clock: Callable[[], float] = lambda: 0.0,
     ) -> None:
         """``clock``: seconds, for durations."""
-        #: By profile: the plugins of each shape, and the function that selects them.
+        #: By profile, the plugins of each shape, and the function that selects them.
         self._plugins_of = {
             name: (ShapeMemo[list[PreEnqueuePlugin]](), partial(concerned, profile.pre_enqueue))
             for name, profile in profiles.items()
         }
-        #: The same of the pod that was checked last: mostly the next pod is of the same template.
+        #: The shape and the plugins of the pod that was checked last. The next pod is mostly of the
+        #: same template.
         self._last: tuple[PodShape | None, Sequence[PreEnqueuePlugin]] = None, ()
-        #: By profile: the observer of the duration.
+        #: By profile, the observer of the duration.
         self._observers: dict[str, Buckets] = {}
         self._recorder = recorder
         self._clock = clock
@@ -90,7 +93,7 @@ class PreEnqueueCheck:
         self._is_checked = _WITH_BACKOFF if pop_from_backoff_q else _BEFORE_ACTIVE
 
     def renew_concerns(self) -> None:
-        """Ask the plugins again which shapes concern them."""
+        """Forget which shapes concern which plugins, so that the plugins are asked again."""
         self._last = None, ()
         for memo, _ in self._plugins_of.values():
             memo.forget()
@@ -98,7 +101,7 @@ class PreEnqueueCheck:
     def admits(self, entry: Entry, target: State) -> bool:
         """Whether the entry may move to ``target``. If not, the entry names the gating plugin."""
         if entry.group is not None and target in _TO_BE_TRIED and entry.is_short:
-            # A group that lacks members has no delay either. Its last member wakes it.
+            # A group that lacks members does not enter backoffQ either. Its last member wakes it.
             return False
         if not self._is_checked[entry.state][target]:
             return True
@@ -163,7 +166,8 @@ class PreEnqueueCheck:
 def _in_order(
     queued: QueuedPodInfo, plugins: Sequence[PreEnqueuePlugin]
 ) -> Sequence[PreEnqueuePlugin]:
-    """The configured order, with the gating plugin first: it probably rejects the pod again."""
+    """The plugins in the configured order, but with the gating plugin first, because it probably
+    rejects the pod again."""
     gate = queued.gating_plugin
     return sorted(plugins, key=lambda plugin: plugin.instance_name != gate)
 
@@ -179,7 +183,7 @@ def _rejection_in(plugin: PreEnqueuePlugin, status: Status) -> Status | None:
 
 
 _TO_BE_TRIED = (State.ACTIVE, *_BACKING_OFF)
-#: By the numbers of two states: whether PreEnqueue is checked on the move from one to the other.
+#: Whether PreEnqueue is checked on a move, by the numbers of the states before and after it.
 _BEFORE_ACTIVE = [[target is State.ACTIVE for target in State] for _ in State]
 _WITH_BACKOFF = [
     [target in _TO_BE_TRIED and source not in _BACKING_OFF for target in State] for source in State
@@ -189,28 +193,28 @@ _WITH_BACKOFF = [
 # ---- ordered entries ------------------------------------------------------------------------
 
 
-#: (key, number of the push, entry): the number keeps entries from being compared.
+#: (key, number of the push, entry). Because of the number, entries are never compared.
 _Item = tuple[Any, int, Entry]
 _DEAD_ALLOWED = 16
 
 
 @final
 class OrderedEntries:
-    """A queue in ascending order of ``by(entry)``, computed when the entry enters. A pod that is
-    here alone gets its key when there is another entry to compare it with.
+    """A queue in ascending order of ``by(entry)``, which is computed when the entry enters. A pod
+    that is alone in the queue gets its key when another entry comes.
 
     Each key is unique: it ends with the entry's sequence.
     """
 
     def __init__(self, by: Callable[[Entry], Any]) -> None:
         self._by = by
-        #: Ascending.
+        #: The row of items, ascending.
         self._row: deque[_Item] = deque()
         self._heap: list[_Item] = []
-        #: Key of the entry → item, in the order of entering.
+        #: The item of each entry by the entry's key, in the order of entering.
         self.items: dict[str, _Item] = {}
         self._pushes = count()
-        #: The pod that is here alone and has no key; it is in the row.
+        #: The pod that is alone in the queue and has no key yet. It is in the row.
         self._alone: Entry | None = None
 
     def __len__(self) -> int:
@@ -246,7 +250,7 @@ class OrderedEntries:
             self._bury()
 
     def _give_key(self) -> None:
-        """Give the pod that is here alone its key."""
+        """Give a key to the pod that was alone in the queue."""
         entry = self._alone
         assert entry is not None, "each entry has a key"
         self._alone = None
@@ -274,7 +278,7 @@ class OrderedEntries:
         if not items:
             return None
         self._alone = None
-        # The usual case, without a further call: nothing came out of order.
+        # In the usual case nothing came out of order, and no further call is needed.
         item = row[0] if row and not self._heap else None
         if item is None or items.get(item[2].key) is not item:
             item = self._first()
@@ -286,8 +290,8 @@ class OrderedEntries:
         return item[2]
 
     def pop_equal(self, shape: PodShape, count_max: int) -> list[_Item]:
-        """Remove and return the first entries that are pods of this shape, at most so many. Fewer
-        where entries have left, or came out of order."""
+        """Remove and return the first entries that are pods of this shape, at most ``count_max``.
+        There are fewer if entries have left or came out of order."""
         if self._alone is not None:
             self._give_key()
         row, heap, items = self._row, self._heap, self.items
@@ -309,7 +313,7 @@ class OrderedEntries:
             self._give_key()
         row = self._row
         if row and row[0] < equal[-1]:
-            # Another item entered since, and comes before these.
+            # Another item has entered since, and comes before these items.
             for item in equal:
                 heappush(self._heap, item)
         else:
@@ -341,7 +345,8 @@ class OrderedEntries:
 
 #: The end of the delay of an entry that never failed.
 NEVER: Final = -math.inf
-#: After so many doublings each delay is at its maximum. About 1,000 overflow a float.
+#: The number of doublings after which each delay is at its maximum. About 1,000 doublings would
+#: overflow a float.
 _DOUBLINGS_MAX: Final = 60
 
 
@@ -360,7 +365,7 @@ class Backoff:
     def expires_at_seconds(self, entry: Entry) -> float:
         """The end of the entry's delay, in seconds of the clock."""
         queued = entry.queued
-        # After an error, consecutive errors count. Otherwise all rejections count.
+        # After an error, the errors in a row count. Otherwise all rejections count.
         failures = queued.consecutive_errors_count or queued.unschedulable_count
         if not failures or not self._max_seconds:
             return NEVER
@@ -399,13 +404,14 @@ class Sizes:
     """Counts by the values of the label ``queue`` of scheduler_pending_pods."""
 
     def __init__(self) -> None:
-        #: Pods. An entry that is one pod may be counted here, too, without a call of `change`.
+        #: The number of pods. An entry of one pod may be counted here, too, without a call of
+        #: `change`.
         self.pod_counts: Counter[str] = Counter(dict.fromkeys(PENDING_QUEUES, 0))
         self._groups: Counter[str] = Counter()
-        #: Pods that are members of these groups.
+        #: The number of pods that are members of these groups.
         self._members: Counter[str] = Counter()
-        #: How many pods entered a queue so far, by queue and event; and how many pods without a
-        #: group and groups, by queue, event and kind. The sub-queues count here.
+        #: How many pods have entered a queue, by queue and event; and how many entries (groups, and
+        #: pods without a group), by queue, event and kind. The sub-queues count here.
         self.pods_entered: Counter[tuple[str, str]] = Counter()
         self.entities_entered: Counter[tuple[str, str, str]] = Counter()
 
@@ -418,7 +424,7 @@ class Sizes:
             self._members[queue] += count
 
     def grew(self, state: State, count: int) -> None:
-        """A group in this state got ``count`` more members."""
+        """Count ``count`` more members of a group in this state."""
         queue = counted_as(state)
         self.pod_counts[queue] += count
         self._members[queue] += count
@@ -435,7 +441,7 @@ class Sizes:
 # ---- unschedulable pods ---------------------------------------------------------------------
 
 
-#: Whether an event may concern a pod. Evaluated before the hints.
+#: Whether an event may concern a pod. It is evaluated before the hints.
 PreCheck = Callable[[PodInfo], bool]
 #: The entries that a change wakes, with the strategy of each, in the order of their sequence.
 Woken = list[tuple[Entry, Strategy]]
@@ -487,7 +493,7 @@ class UnschedulablePods:
     # ---- events ---------------------------------------------------------------------------
 
     def woken_by(self, change: Change, pre_check: PreCheck | None = None) -> Woken:
-        """The entries that a change may help. The change is no wildcard."""
+        """The entries that a change may help. The change must not be a wildcard."""
         best: dict[str, tuple[Entry, Strategy]] = {}
         for entry, queued, plugin in self._helped(change):
             if pre_check is not None and not any(pre_check(q.pod) for q in entry.pods):
@@ -500,7 +506,8 @@ class UnschedulablePods:
         return sorted(best.values(), key=_by_sequence)
 
     def woken_by_wildcard(self, change: Change, pre_check: PreCheck | None = None) -> Woken:
-        """The same for a wildcard: no hint is evaluated, and gated entries count too."""
+        """The entries that a wildcard may help. No hint is evaluated, and gated entries count,
+        too."""
         woken: Woken = []
         for entry in self.by_flush:
             if pre_check is not None and not any(pre_check(q.pod) for q in entry.pods):
@@ -512,14 +519,14 @@ class UnschedulablePods:
         return sorted(woken, key=_by_sequence)
 
     def _helped(self, change: Change) -> Iterator[tuple[Entry, QueuedPodInfo, str]]:
-        """(entry, pod, plugin that rejected the pod and whose hint agrees)"""
+        """Yields (entry, pod, the plugin that rejected the pod and whose hint agrees)."""
         subject = change.subject_uid
         for profile, hints in self._hints.items():
             interested = hints.interested(change.event)
             for plugin in interested:
                 parts = self._index.parts((profile, plugin))
                 for (gate, _, _), members in parts.items():
-                    # A gated pod wakes only by events of its gating plugin.
+                    # Only events of its gating plugin wake a gated pod.
                     if gate and gate not in interested:
                         continue
                     for entry, queued in _content(hints, plugin, members, change, subject=subject):
@@ -565,7 +572,7 @@ def _by_sequence(woken: tuple[Entry, Strategy]) -> int:
 # ---- the sub-queues -------------------------------------------------------------------------
 
 
-class _Place(Protocol):
+class _SubQueue(Protocol):
     def enter(self, entry: Entry) -> None: ...
     def leave(self, entry: Entry) -> None: ...
     def __iter__(self) -> Iterator[Entry]: ...
@@ -594,17 +601,18 @@ class SubQueues:
         windows = settings.pop_from_backoff_q
         self._backing_off = OrderedEntries(self._by_window if windows else self._by_expiry)
         self._erred = OrderedEntries(self._by_expiry)
-        #: The places from which entries are popped, in this order.
+        #: The sub-queues from which entries are popped, in this order.
         self._ready = (self._active, self._backing_off) if windows else (self._active,)
-        #: By the number of the state. None: an entry in this state is in no place.
-        self._of_state: list[_Place | None] = [None] * len(State)
+        #: The sub-queues by the number of the state; None: an entry in this state is in no
+        #: sub-queue.
+        self._of_state: list[_SubQueue | None] = [None] * len(State)
         self._of_state[State.ACTIVE] = self._active
         self._of_state[State.BACKOFF] = self._backing_off
         self._of_state[State.ERROR_BACKOFF] = self._erred
         self._of_state[State.UNSCHEDULABLE] = self._of_state[State.GATED] = unschedulable
-        #: Empty while nothing is due at any time: the entries of `next_deadline_seconds`.
-        #: Empty while `pop` gives nothing.
-        self.ready = tuple(place.items for place in self._ready)
+        #: What `pop` reads. While all of it is empty, `pop` returns nothing.
+        self.ready = tuple(sub_queue.items for sub_queue in self._ready)
+        #: What `next_deadline_seconds` reads. While all of it is empty, nothing will be due.
         self.timed = (self._backing_off.items, self._erred.items, unschedulable.by_flush.items)
         self.sizes = Sizes()
 
@@ -613,28 +621,28 @@ class SubQueues:
     def move(self, entry: Entry, cause: Cause, event: str, *, anew: bool = False) -> None:
         """Move the entry to the state that follows ``cause``, or gate it if PreEnqueue rejects it.
 
-        ``event``: the label of the move in metrics. ``anew``: count the move also if the entry
-        stays unschedulable.
+        ``event``: the label of the move in metrics. ``anew``: whether the move counts even if the
+        entry stays unschedulable.
         """
         source = entry.state
         target = NEXT_STATES[source][cause]
         assert target is not None, f"nothing in state {source.name} can be {cause.name}"
         if not self._admission.admits(entry, target):
             target = next_state(source, Cause.REFUSED)
-        old_place = self._of_state[source]
-        place = self._of_state[target]
-        if old_place is not None:
-            if old_place is not place:
-                old_place.leave(entry)
+        old_queue = self._of_state[source]
+        sub_queue = self._of_state[target]
+        if old_queue is not None:
+            if old_queue is not sub_queue:
+                old_queue.leave(entry)
             self.sizes.change(entry, -1)
         entry.state = target
-        if place is None:
+        if sub_queue is None:
             return
         if target is State.ACTIVE and entry.queued.initial_attempt_seconds is None:
             entry.queued.initial_attempt_seconds = self._clock()
         elif target is State.GATED:
             entry.queued.was_flushed = False
-        place.enter(entry)
+        sub_queue.enter(entry)
         if entry.group is None:
             self.sizes.pod_counts[QUEUES[target]] += 1
         else:
@@ -646,24 +654,25 @@ class SubQueues:
             sizes.entities_entered[queue, event, kind] += 1
 
     def resize(self, entry: Entry, delta: int) -> None:
-        """``delta`` members came to a waiting group, or left it (negative)."""
+        """Follow ``delta`` members that came to a waiting group, or left it (negative)."""
         if is_waiting(entry.state):
             self.sizes.grew(entry.state, delta)
             if delta <= 0:
                 self.refresh(entry)
 
     def refresh(self, entry: Entry) -> None:
-        """A pod of a waiting entry changed: update the order of the entry in its place."""
-        place = self._of_state[entry.state]
-        assert place is not None, f"{entry!r} waits nowhere"
-        place.enter(entry)
+        """Follow a change of a pod of a waiting entry: update the order of the entry in its
+        sub-queue."""
+        sub_queue = self._of_state[entry.state]
+        assert sub_queue is not None, f"{entry!r} waits nowhere"
+        sub_queue.enter(entry)
 
     def pop(self) -> Entry | None:
         """Remove and return the next entry to try."""
-        for place in self._ready:
-            entry = place.pop() if place.items else None
+        for sub_queue in self._ready:
+            entry = sub_queue.pop() if sub_queue.items else None
             if entry is not None:
-                if place is self._backing_off:
+                if sub_queue is self._backing_off:
                     queue, event = ENTERED_QUEUES[State.ACTIVE], POP_FROM_BACKOFF_Q
                     sizes = self.sizes
                     sizes.pods_entered[queue, event] += len(entry.pods)
@@ -721,8 +730,8 @@ class SubQueues:
 
     def first_backoff_over(self, now_seconds: float) -> Entry | None:
         """An entry whose delay has ended, rejections before errors. The entry is not removed."""
-        for place in (self._backing_off, self._erred):
-            first = place.first()
+        for sub_queue in (self._backing_off, self._erred):
+            first = sub_queue.first()
             if first is not None and _due(first[0]) <= now_seconds:
                 return first[1]
         return None
@@ -749,8 +758,8 @@ class SubQueues:
         return len(self._backing_off) > 0
 
     def __iter__(self) -> Iterator[Entry]:
-        for place in (self._active, self._backing_off, self._erred, self.unschedulable):
-            yield from place
+        for sub_queue in (self._active, self._backing_off, self._erred, self.unschedulable):
+            yield from sub_queue
 
     # ---- orders ---------------------------------------------------------------------------
 
@@ -762,7 +771,8 @@ class SubQueues:
         return self.backoff.expires_at_seconds(entry), entry.sequence
 
     def _by_window(self, entry: Entry) -> Any:
-        """By the end of the delay. Within one second, in the order of activeQ."""
+        """The sort key: the end of the delay, which is a whole second; then the order of
+        activeQ."""
         expiry = self.backoff.expires_at_seconds(entry)
         return expiry, self._sort_key(entry.queued), entry.name, entry.sequence
 

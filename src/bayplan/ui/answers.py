@@ -1,8 +1,8 @@
 """The JSON answers of the page's server, as types. `GET api/schema.json` has their schema.
 
-Lists come in pages of at most `PAGE_MAX` entries. No answer has the whole cluster, but for the heat
-map's: one number per node. Amounts are cpu in millicores and other resources in whole units; times
-are seconds of the run.
+Lists come in pages of at most `PAGE_MAX` entries. No answer has the whole cluster except that of
+the heat map, which has one number per node. Amounts are cpu in millicores and other resources in
+whole units; times are seconds of the run.
 """
 
 from typing import Generic, TypeVar
@@ -21,15 +21,16 @@ T = TypeVar("T")
 
 
 class Computation(Value, Generic[T]):
-    """An answer that is computed in the background, or a part of it; the page asks again while
+    """An answer that is computed in the background, or a part of one. The page asks again while
     ``phase`` is computing."""
 
-    #: computing, ready, failed
+    #: The phase: computing, ready, failed.
     phase: str
     #: Why it failed.
     problem: str = ""
     value: T | None = None
-    #: Of a list in the answer: the length of the whole list, and the first entry of this part.
+    #: For an answer with a list: the length of the whole list, and the position of the first entry
+    #: of this part.
     total: int = 0
     offset: int = 0
 
@@ -42,7 +43,8 @@ class Totals(Value):
 
     nodes: int
     pods: int
-    #: Pods on nodes: `scheduled` by the run, and `running` on the nodes with which they came.
+    #: The pods on nodes: those that the run `scheduled`, and those that were already `running` on a
+    #: node.
     placed: int
     scheduled: int
     unschedulable: int
@@ -55,51 +57,51 @@ class Source(Value):
     """What the page shows, and whether it is ready."""
 
     name: str
-    #: run, cluster, live, comparison, work (a command that has not ended)
+    #: The kind: run, cluster, live, comparison, work (a command that has not ended).
     kind: str
-    #: loading, ready, failed
+    #: The phase: loading, ready, failed.
     phase: str
     #: Why it failed.
     problem: str = ""
-    #: What the reader should know: what is missing, what was made up.
+    #: What the reader should know: what is missing, and what was made up.
     notes: tuple[str, ...] = ()
-    #: What is being done, as a sentence, and what is counted; "": the log is read.
+    #: What the command does, as a sentence, and what is counted; "": the log is being read.
     doing: str = ""
     unit: str = "pod"
-    #: While the log is read: pods created, and all pods.
+    #: While the log is being read: the number of pods that were created so far, and of all pods.
     done_count: int = 0
     total_count: int = 0
-    #: From the summary of the run, also while it is loading.
+    #: The totals of the run's summary. They are there while the run is loading, too.
     totals: Totals | None = None
     last_change: int = 0
-    #: The first moment of the page. A running scheduler forgets what was before.
+    #: The first moment of the page. A running scheduler forgets what happened before it.
     start_seconds: float = 0.0
     end_seconds: float = 0.0
     #: Resources of the nodes, in the order of the page.
     resources: tuple[str, ...] = ()
     #: Keys of node labels.
     labels: tuple[str, ...] = ()
-    #: What the names of all nodes end with; see `common_suffix`.
+    #: The suffix that the names of all nodes share; see `common_suffix`.
     node_suffix: str = ""
     has_decisions: bool = False
     has_groups: bool = False
-    #: Whether the engine answers questions about it: what-if, fixes.
+    #: Whether the engine answers questions about the subject: what-if, fixes.
     has_model: bool = False
 
-    #: Of a running scheduler: the moment of 0 s, as a time stamp.
+    #: For a running scheduler: the moment of 0 s, as a time stamp.
     started: str = ""
-    #: Of a running scheduler: starting, leading, standby, stopping.
+    #: For a running scheduler: starting, leading, standby, stopping.
     replica: str = ""
-    #: Of a running scheduler: the replica that leads; "": unknown.
+    #: For a running scheduler: the replica that leads; "": unknown.
     leader: str = ""
 
 
 class Tick(Value):
     """A running scheduler at a moment: what `api/events` sends."""
 
-    #: As in `Source`. Another start is another process.
+    #: The start, as `Source` has it. Another start means another process.
     started: str
-    #: Changes since the start.
+    #: The number of changes since the start.
     change: int
     seconds: float
     start_seconds: float
@@ -137,12 +139,12 @@ class Change(Value):
 
 
 class ChangeGroup(Value):
-    """Changes of one kind, of the pods of one workload or of nodes."""
+    """Changes of one kind that concern the pods of one workload, or nodes."""
 
     #: The newest of them, and how many pods or nodes they concern.
     change: Change
     count: int
-    #: As in "Deployment default/web"; "": nodes.
+    #: The workload, such as "Deployment default/web"; "": the changes concern nodes.
     workload: str
 
 
@@ -150,13 +152,13 @@ class Overview(Value):
     change: int
     seconds: float
     nodes: int
-    #: Pods that have not ended, on nodes that are there.
+    #: The number of pods that have not ended and are on existing nodes.
     placed: int
     waiting: int
-    #: Of the waiting pods: by the kind of their cause.
+    #: The numbers of waiting pods by the kind of their cause.
     waiting_kinds: dict[str, int]
     attempts: int
-    #: State of nodes → how many have it; see `tables.NODE_STATES`.
+    #: State of nodes → the number of nodes that have it; see `tables.NODE_STATES`.
     node_states: dict[str, int]
     queues: dict[str, int]
     usage: tuple[Usage, ...]
@@ -172,10 +174,10 @@ class SeriesAnswer(Value):
     placed: list[float]
     waiting: list[float]
     unschedulable: list[float]
-    #: Attempts so far.
+    #: The number of attempts so far.
     attempts: list[float]
     queues: dict[str, list[float]]
-    #: Requested share of what is allocatable, 0 to 1.
+    #: The share of the allocatable amount that is requested, 0 to 1.
     usage: dict[str, list[float]]
 
 
@@ -199,7 +201,7 @@ class Heat(Value):
     groups: tuple[HeatGroup, ...]
     #: The value of the last color: 1 for shares, the largest value for counts.
     high: float
-    #: What each node offers of the resource that sizes the cells, packed as the values; "": all
+    #: What each node offers of the resource that sizes the cells, packed like the values; "": all
     #: cells are equal.
     sizes: str = ""
 
@@ -213,7 +215,7 @@ class NodeRow(Value):
     pool: str = ""
     is_ready: bool = True
     is_unschedulable: bool = False
-    #: How many taints it has.
+    #: The number of its taints.
     taints: int = 0
 
 
@@ -221,20 +223,20 @@ class NodePage(Value):
     total: int
     offset: int
     rows: tuple[NodeRow, ...]
-    #: What the filters offer: the pools, and the keys of taints.
+    #: The values that the filters offer: the pools, and the keys of taints.
     pools: tuple[str, ...] = ()
     taints: tuple[str, ...] = ()
 
 
 class NodeKind(Value):
-    """Nodes of one kind: what one of them is added like."""
+    """Nodes of one kind. A question may add a node like them."""
 
-    #: The first of them.
+    #: The name of the first node.
     template: str
-    #: As in "node pool gpu, g5.12xlarge"; "": no label names them.
+    #: The kind in words, such as "node pool gpu, g5.12xlarge"; "": no label names it.
     text: str
     nodes: int
-    #: What each of them offers.
+    #: What each of the nodes offers.
     usage: tuple[Usage, ...]
 
 
@@ -263,15 +265,15 @@ class NodeAnswer(Value):
 
 class PodEntry(Value):
     name: str
-    #: As in "Deployment default/web"; without a controller, the pod.
+    #: The workload, such as "Deployment default/web"; without a controller, the pod.
     workload: str
-    #: placed, missing node (it is not there), waiting, ended, gone, absent
+    #: The state: placed, missing node (the node does not exist), waiting, ended, gone, absent.
     state: str
     node: str = ""
-    #: Since when it is in this state.
+    #: The time since which the pod is in this state.
     since_seconds: float = 0.0
     attempts: int = 0
-    #: The number of its cause, if it waits.
+    #: The number of the cause, if the pod waits.
     cause: int = 0
     requests: dict[str, int] = {}
 
@@ -280,7 +282,7 @@ class PodPage(Value):
     total: int
     offset: int
     rows: tuple[PodEntry, ...]
-    #: What the filters offer.
+    #: The values that the filters offer.
     namespaces: tuple[str, ...] = ()
     pools: tuple[str, ...] = ()
 
@@ -293,21 +295,21 @@ class WaitingGroup(Value):
     #: The reasons in short words; "": there are none.
     words: str
     pods: int
-    #: The pod that has waited longest, and since when.
+    #: The pod that has waited longest, and the time since which it waits.
     example: str
     since_seconds: float
-    #: Since when pods wait for the cause, one or another at each moment.
+    #: The time since which at least one pod waits for the cause at each moment.
     cause_since_seconds: float
     #: The creation of the oldest of the pods, as a time stamp; "": unknown.
     created: str
-    #: Events after which they are tried again, by plugin.
+    #: The events after which the pods are tried again, by plugin.
     events: dict[str, tuple[str, ...]]
 
 
 class WaitingPage(Value):
     change: int
     seconds: float
-    #: Pods that wait.
+    #: The number of pods that wait.
     total: int
     #: The largest group first; equal ones in the order in which the causes first occurred.
     groups: tuple[WaitingGroup, ...]
@@ -332,11 +334,11 @@ class PodAnswer(Value):
     profile: str
     #: "" or "namespace/name".
     group: str
-    #: Of files without a run: when the waiting pod was created, as a time stamp; "": unknown.
+    #: For files without a run: the creation of the waiting pod, as a time stamp; "": unknown.
     created: str
     cause: Cause | None
     events: dict[str, tuple[str, ...]]
-    #: What happened to the pod, oldest first; at most `PAGE_MAX` newest.
+    #: The newest `PAGE_MAX` events in the life of the pod, the oldest first.
     changes: tuple[Change, ...]
     attempts: tuple[AttemptEntry, ...]
 
@@ -358,7 +360,7 @@ class GroupEntry(Value):
     members: int
     placed: int
     waiting: int
-    #: Members that are there and have ended.
+    #: The number of members that exist and have ended.
     ended: int = 0
     #: The result and message of its last attempt.
     result: str = ""
@@ -383,11 +385,11 @@ class GroupAttempt(Value):
 
 
 class GroupReservation(Value):
-    """Nodes that are kept for a group."""
+    """Nodes that are reserved for a group."""
 
     nodes: int
     since_seconds: float
-    #: When the group is expected to start; None: once room is free.
+    #: The expected start of the group; None: it starts when room is free.
     start_seconds: float | None
 
 
@@ -396,7 +398,7 @@ class GroupDomain(Value):
 
     key: str
     name: str
-    #: Nodes with this value, and members on them.
+    #: The number of nodes with this value, and of members on them.
     nodes: int
     members: int
     #: Whether the last attempt that named a domain chose this one.
@@ -406,17 +408,17 @@ class GroupDomain(Value):
 class GroupAnswer(Value):
     group: GroupEntry
     attempts: tuple[GroupAttempt, ...]
-    #: Node → members on it.
+    #: Node → the number of members on it.
     nodes: dict[str, int]
-    #: None: nothing is kept for it.
+    #: The reservation of the group; None: it has none.
     reservation: GroupReservation | None
-    #: Of each topology key, the domains with the most members first; at most 100.
+    #: The domains of each topology key, those with the most members first; at most 100.
     domains: tuple[GroupDomain, ...]
-    #: Why its members wait: the number of a cause → members.
+    #: Why the members wait: the number of a cause → the number of members.
     waiting_causes: dict[int, int]
-    #: The causes of `waitingCauses`.
+    #: The causes that `waitingCauses` names by number.
     causes: dict[int, Cause]
-    #: A member that waits; "": none does.
+    #: A member that waits; "": no member waits.
     waiting_member: str
 
 
@@ -427,7 +429,7 @@ class ComparisonRow(Value):
     """One number of both runs."""
 
     name: str
-    #: pods, seconds, share, or "" for a plain number
+    #: The unit: pods, seconds, share, or "" for a plain number.
     unit: str
     one: float
     other: float
@@ -456,10 +458,10 @@ class Comparison(Value):
 
     one: str
     other: str
-    #: The numbers that differ, and how many are equal.
+    #: The numbers that differ, and the count of equal ones.
     rows: tuple[ComparisonRow, ...]
     equal_count: int
-    #: Pods that went elsewhere, of all pods of both runs.
+    #: The number of pods that went elsewhere, and of all pods of both runs.
     moved_count: int
     pods: int
     first: FirstDifference | None
@@ -467,7 +469,7 @@ class Comparison(Value):
 
 
 class ScoreDifference(Value):
-    """Weighted score of the chosen node less that of the other node."""
+    """The weighted score of the chosen node less that of the other node."""
 
     plugin: str
     difference: int
@@ -476,17 +478,18 @@ class ScoreDifference(Value):
 class Preference(Value):
     """Why a run preferred its node to the node of the other run."""
 
-    #: Of the totals.
+    #: The difference of the totals.
     difference: int = 0
     #: The plugins that differ, the largest differences first.
     plugins: tuple[ScoreDifference, ...] = ()
     note: str = ""
-    #: The attempt whose repetition scores the other node, which its record does not have; 0: none.
+    #: The attempt that is to be repeated to score the other node, because its record does not have
+    #: that node; 0: none.
     computed_attempt: int = 0
 
 
 class MovedPod(Value):
-    """A pod that went elsewhere. "": the run did not place the pod."""
+    """A pod that went elsewhere. A node "" means that the run did not place the pod."""
 
     pod: str
     one: str

@@ -1,7 +1,7 @@
 """The objects of a cluster at one moment, as its page needs them.
 
-Files pass through the API server in memory, as in every question about files. What an API server
-has is taken as it is: the page answers from the same picture as `bayplan why`.
+Files pass through the API server in memory, as in every question about files. The objects of an API
+server are used as they are, so the page answers from the same picture as `bayplan why`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ from bayplan.state.pods import DEFAULT_SCHEDULER
 @final
 @dataclass(frozen=True, slots=True)
 class ClusterObjects:
-    """What was read of a cluster."""
+    """What was read from a cluster."""
 
     picture: ClusterPicture
     #: Each object as it was created, and each change of it.
@@ -62,7 +62,7 @@ def objects_of_picture(picture: ClusterPicture) -> ClusterObjects:
 
 
 def _creations(workload: Workload) -> Iterator[tuple[str, str]]:
-    """Each pod without a node that says when it was created, and when."""
+    """The creation time of each pod without a node that names one."""
     for content in workload.initial:
         if content.get("kind") == "Pod" and is_pending_pod(content):
             pod = moved_back(content, -workload.moved_back_seconds)

@@ -5,9 +5,10 @@ there. Answers are cached by key. Few computations wait at a time: a new one rep
 that has not started. A computation calls `Deadline.check` at each step, which ends a computation
 that takes too long and all computations when the page is closed.
 
-Two workers compute: one the short answers, one the long ones. Both take turns, because engines of
-two threads at the same moment may influence each other: a long computation lets the short ones go
-first at each of its steps. So nobody waits for a long answer that somebody else wants.
+One worker computes the short answers, and another one the long answers. The two take turns, because
+engines that run in two threads at the same moment may influence each other. A long computation lets
+the short ones go first at each of its steps. So nobody who wants a short answer waits for a long
+answer that somebody else wants.
 """
 
 import threading
@@ -23,7 +24,7 @@ from bayplan.ports import RunAborted
 from bayplan.ui.answers import Computation
 
 COMPUTING, READY, FAILED = "computing", "ready", "failed"
-#: Answers that are cached, and computations that wait.
+#: The number of answers that are cached, and of computations that wait.
 _CACHED_MAX = 32
 _WAITING_MAX = 4
 #: The most seconds of one computation.
@@ -31,9 +32,9 @@ SECONDS_MAX = 120.0
 
 
 class ComputationState(NamedTuple):
-    """What there is of an answer now."""
+    """The present state of an answer."""
 
-    #: computing, ready, failed
+    #: The phase: computing, ready, failed.
     phase: str
     value: Any = None
     #: Why it failed.
@@ -44,7 +45,7 @@ class ComputationState(NamedTuple):
         return Computation(phase=self.phase, problem=self.problem, value=self.value)
 
     def part(self, offset: int, limit: int) -> Computation[Any]:
-        """The answer with a part of its list; no other list in it is longer than ``limit``."""
+        """The answer with a part of its list. No other list in it is longer than ``limit``."""
         if not isinstance(self.value, Answer):
             return self.answer()
         value, total = self.value.page(offset, limit)
@@ -53,7 +54,7 @@ class ComputationState(NamedTuple):
 
 @final
 class EngineLock:
-    """Lets one thread at a time use an engine, and those with short computations first."""
+    """Lets one thread at a time use an engine. Threads with short computations go first."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -62,7 +63,7 @@ class EngineLock:
 
     @contextmanager
     def short(self) -> Generator[None]:
-        """A turn for a short computation."""
+        """Hold the engine for a short computation."""
         with self._changed:
             self._short_count += 1
             self._changed.wait_for(lambda: not self._is_taken)
@@ -77,7 +78,7 @@ class EngineLock:
 
     @contextmanager
     def long(self) -> Generator[None]:
-        """A turn for a long computation, which calls `give_way` at each step."""
+        """Hold the engine for a long computation, which calls `give_way` at each step."""
         self._take()
         try:
             yield
@@ -112,7 +113,7 @@ class Deadline:
     def __init__(
         self, is_stopped: Callable[[], bool], give_way: Callable[[], None] = lambda: None
     ) -> None:
-        """``give_way``: called at each step that is not the last one."""
+        """``give_way``: the function that is called at each step but the last."""
         self._is_stopped = is_stopped
         self._give_way = give_way
         self._end_seconds = wall_seconds() + SECONDS_MAX
@@ -142,14 +143,14 @@ class Computations:
         self._long_worker = long_worker
         self._report = report
         self._is_stopped = is_stopped
-        #: The newest last.
+        #: The computations that wait, the newest last.
         self._futures: OrderedDict[Hashable, Future[Any]] = OrderedDict()
         self._problems: dict[Hashable, str] = {}
 
     def ask(
         self, key: Hashable, compute: Callable[[Deadline], Any], *, is_long: bool = False
     ) -> ComputationState:
-        """The answer of a key, or that it is being computed.
+        """The answer of a key, or the state that says that it is being computed.
 
         ``is_long``: short computations go first at each step of it.
         """
@@ -181,7 +182,7 @@ class Computations:
             return compute(Deadline(self._is_stopped, ENGINE_LOCK.give_way))
 
     def _problem(self, key: Hashable, problem: BaseException) -> str:
-        """The line about a failure, which is reported once however often the page asks."""
+        """The line about a failure. It is reported once, however often the page asks."""
         if key not in self._problems:
             self._problems[key] = self._report(problem)
         return self._problems[key]

@@ -26,21 +26,23 @@ from bayplan.problems import BadInputError
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: Elsewhere, libraries of the system do not survive a fork, or there is none.
+#: Whether the system has a fork that its libraries survive.
 IS_AVAILABLE: Final = sys.platform == "linux"
-#: A copy that computes for so long is ended. `computations.SECONDS_MAX` ends it before, as a rule.
+#: A copy that computes for longer is ended. As a rule, `computations.SECONDS_MAX` ends its
+#: computation before.
 SECONDS_MAX: Final = 130.0
 _READ_BYTES: Final = 1 << 20
 _OUTPUTS: Final = 3
 _DESCRIPTORS_MAX: Final = 1 << 20
 _LOWEST_PRIORITY: Final = 19
-#: See proc(5): processes with 1000 are ended first.
+#: The OOM score of a copy: processes with 1000 are ended first, see proc(5).
 _FIRST_TO_END: Final = "1000"
 
 
 @final
 class Copies(Executor):
-    """Runs calls one after the other, each in a copy of the process as it is when the call starts.
+    """Runs calls one after the other. Each call runs in a copy of the process as it is when the
+    call starts.
 
     Use it on the thread of an event loop. Results must be picklable.
     """
@@ -148,12 +150,12 @@ def _compute(call: Callable[[], Any], writing: int) -> NoReturn:
             pipe.write(answer)
         code = 0
     finally:
-        # Nothing of the scheduler's may run here: no handler at exit, no destructor.
+        # No code of the scheduler may run here: no handler at exit, and no destructor.
         os._exit(code)
 
 
 def _detach(writing: int) -> None:
-    """Let go of what belongs to the scheduler."""
+    """Release what belongs to the scheduler."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR2):
         signal.signal(number, signal.SIG_DFL)
     signal.set_wakeup_fd(-1)
@@ -166,7 +168,7 @@ def _detach(writing: int) -> None:
 
 
 def _answer(call: Callable[[], Any]) -> bytes:
-    """(whether it is a result, the result or the failure)"""
+    """Returns (whether the call succeeded, its result or its failure)."""
     try:
         return pickle.dumps((True, call()))
     except BadInputError as problem:
@@ -178,5 +180,5 @@ def _answer(call: Callable[[], Any]) -> bytes:
 
 
 def is_orphan(parent: int) -> bool:
-    """In the copy: whether the scheduler has ended. ``parent``: the pid of the scheduler."""
+    """Whether the scheduler has ended; called in the copy. ``parent``: the pid of the scheduler."""
     return os.getpid() != parent and os.getppid() != parent

@@ -1,14 +1,16 @@
 """A running scheduler on the page: `bayplan run --ui`.
 
-What the log and the journal of the scheduler bring waits in a backlog until somebody looks; then it
-is folded into the timeline, which has the last `CHANGES_MAX` changes: its memory is bounded by them
-and by the size of the cluster. The page is followed by ticks (Server-Sent Events): a tick says
-that something changed, and a browser then asks for what it shows. Between two ticks all answers are
-about one timeline, so equal questions of many browsers are answered once.
+The entries of the scheduler's log and journal wait in a backlog until somebody looks at the page.
+Then they are folded into the timeline. The timeline has the last `CHANGES_MAX` changes, so its
+memory is bounded by them and by the size of the cluster. Browsers follow the page by ticks
+(Server-Sent Events). A tick says that something changed, and a browser then asks for what it shows.
+Between two ticks all answers are about one timeline, so equal questions of many browsers are
+answered once.
 
-Everything runs on the scheduler's event loop. Ticks come at most once a second, and so rarely that
-the answers between them take at most one sixtieth of the time. While many pods are being placed, a
-tick waits some seconds: the browsers would ask while the scheduler sends its bindings.
+Everything runs on the scheduler's event loop. Ticks come at most once a second, and less often if
+the answers between them would take more than one sixtieth of the time. While many pods are being
+placed, a tick waits some seconds, because the browsers would ask while the scheduler sends its
+bindings.
 """
 
 import asyncio
@@ -38,23 +40,26 @@ from bayplan.ui.copies import IS_AVAILABLE, Copies, is_orphan
 from bayplan.ui.moments import Moment
 from bayplan.ui.subjects import FAILED, READY, NotReady, Subject, exact_verdict
 
-#: The page goes back over at least so many changes, and a quarter more.
+#: The number of changes that the page goes back over at least; at most it is a quarter more.
 CHANGES_MAX = 40_000
-#: Open streams of ticks. A browser has one for each tab.
+#: The most open streams of ticks. A browser has one for each tab.
 STREAMS_MAX = 32
-#: A stream ends before the server's limit for an answer, and the browser opens the next one.
+#: The time after which a stream ends. It is below the server's limit for an answer, and the browser
+#: opens the next stream.
 STREAM_SECONDS_MAX = 45.0
 TICK_SECONDS, TICK_SECONDS_MAX = 1.0, 10.0
-#: A tick waits at most so long for the end of a burst of pods.
+#: The longest time that a tick waits for the end of a burst of pods.
 CALM_SECONDS_MAX = 5.0
 _LOOK_SECONDS = 0.1
-#: More bindings under way are a burst. A single one may take minutes, until its volume is there.
+#: The number of bindings under way above which they are a burst. A single binding may take minutes,
+#: until its volume exists.
 _BINDINGS_FEW = 16
 #: Without changes, a tick after this time says that the scheduler still answers.
 QUIET_SECONDS = 10.0
-#: The part of the time that answers may take, and recording while pods are ready for an attempt.
+#: The share of the time that answers may take, and the share that recording may take while pods are
+#: ready for an attempt.
 _WORK_SHARE = 1 / 60
-#: Recording in one piece: so long an attempt may have to wait for it.
+#: The longest time that recording takes in one piece. An attempt may have to wait that long.
 _SLICE_SECONDS = 0.01
 _ANSWERS_MAX = 128
 
@@ -63,7 +68,7 @@ _log = Log("page")
 
 
 def _log_problem(text: str) -> None:
-    """What a browser shows stands in the log, too."""
+    """Write a problem that a browser shows into the log, too."""
     _log.warning("A question of the page has no answer", err=text)
 
 
@@ -81,11 +86,11 @@ class SchedulerSubject(Subject):
         self._started = sources.clock.epoch_seconds() - sources.clock.now()
         self._phase = READY
         self._is_outdated = True
-        #: Question → answer, about the present timeline.
+        #: The answers about the present timeline, by question.
         self._answers: dict[str, bytes] = {}
         #: Processor seconds of work for answers since the last tick.
         self._work_seconds = 0.0
-        #: When the timeline was made, and when the fold last got something.
+        #: When the timeline was made, and when the fold last got an entry.
         self._made_seconds = self._caught_up_seconds = sources.clock.now()
         self._streams_count = 0
         self._ticked = asyncio.Event()
@@ -99,7 +104,7 @@ class SchedulerSubject(Subject):
     # ---- what happens -----------------------------------------------------------------------
 
     def _observe(self, change: ObjectChange) -> None:
-        """A change of an object, before the scheduler handles it."""
+        """Take a change of an object, before the scheduler handles it."""
         try:
             self._backlog.put(change)
         except Exception as problem:  # noqa: BLE001 - the scheduler goes on without the page
@@ -117,7 +122,7 @@ class SchedulerSubject(Subject):
         )
 
     def _catch_up(self) -> None:
-        """Record what happened: a slice of it, or what the time allows while it is busy."""
+        """Record what happened. While the scheduler is busy, record only what the time allows."""
         start, now = cpu_seconds(), self.sources.clock.now()
         allowed = (now - self._caught_up_seconds) * _WORK_SHARE if self._is_busy else inf
         try:
@@ -149,7 +154,8 @@ class SchedulerSubject(Subject):
 
     @property
     def timeline(self) -> Timeline:
-        """Of the last tick; while nobody follows, at most a second old. Raises NotReady."""
+        """The timeline of the last tick. While nobody follows the page, it is at most a second old.
+        Raises NotReady."""
         self._refresh()
         if self._timeline is None or self._phase != READY:
             raise NotReady(self._problem)
@@ -163,7 +169,7 @@ class SchedulerSubject(Subject):
 
     @property
     def _is_current(self) -> bool:
-        """Whether the timeline need not be made again."""
+        """Whether the timeline is up to date."""
         if self._timeline is None:
             return False
         is_followed = self._streams_count > 0 and not self._is_outdated
@@ -220,7 +226,7 @@ class SchedulerSubject(Subject):
         )
 
     def record(self, pod: str, attempt: int) -> tuple[int, AttemptRecord]:
-        """Raises NotRemembered, too."""
+        """See `Subject.record`. Raises NotRemembered, too."""
         line = self.timeline
         change, _ = pages.attempt_line(line, pod, attempt)
         uid = line.pods[line.rows_by_name[pod]].uid
@@ -235,12 +241,13 @@ class SchedulerSubject(Subject):
 
     @cached_property
     def computations(self) -> Computations:
-        """In copies of this process, so that the scheduler does not wait for them."""
+        """The computations. They run in copies of this process, so that the scheduler does not wait
+        for them."""
         is_stopped = partial(is_orphan, os.getpid())
         return Computations(self._copies, self._long_copies, is_stopped, self.report_failure)
 
     def moment(self, change: int, check: Callable[[], None]) -> Moment:
-        """The present. Call it in a copy of the process, where nothing changes."""
+        """The present moment. Call it in a copy of the process, where nothing changes."""
         model = self.sources.model
         if model is None:
             return super().moment(change, check)
@@ -296,7 +303,7 @@ class SchedulerSubject(Subject):
         self._following = asyncio.get_running_loop().create_task(self._follow(), name="page")
 
     async def end(self, reason: str) -> None:
-        """Tell those who follow why the scheduler ends."""
+        """Tell the browsers that follow why the scheduler ends."""
         self._end_reason = reason
         self._announce()
         if self._following is not None:
@@ -341,7 +348,7 @@ class SchedulerSubject(Subject):
         return self._streams_count >= STREAMS_MAX
 
     async def ticks(self) -> AsyncIterator[Tick]:
-        """The present state, and each change of it. Ends by itself."""
+        """The present state, and then each change of it. The stream ends by itself."""
         self._is_outdated = self._is_outdated or not self._streams_count
         self._streams_count += 1
         loop = asyncio.get_running_loop()

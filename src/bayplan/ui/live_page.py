@@ -32,7 +32,7 @@ class LivePage:
 
 @web.middleware
 async def _own_pages_only(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """A page of another host may not use the cookie of this one."""
+    """Refuse requests of pages of another host, which may not use the cookie of this one."""
     refusal = refuse_foreign_origin(request.headers)
     if refusal:
         return web.Response(status=403, text=refusal + "\n")

@@ -1,4 +1,4 @@
-"""Answers for which the engine is asked: what-if, the explanation of a pod, what a node rejected.
+"""Answers that the engine computes: what-if, the explanation of a pod, and what a node rejected.
 
 The page asks again while ``phase`` is computing. A page of a list has at most `PAGE_MAX` entries.
 """
@@ -27,9 +27,10 @@ from bayplan.whatif.all_pending import PendingGroup, PendingPods, all_pending
 from bayplan.whatif.comparison import WhatIfAnswer, what_if
 from bayplan.whatif.configuration import what_if_configured
 
-#: Rows of a table that has no pages.
+#: The most rows of a table that has no pages.
 _ROWS_MAX = 100
-#: Waiting pods that are tried to learn what a node rejects, each of another workload.
+#: The number of waiting pods that are tried to learn what a node rejects. Each is of another
+#: workload.
 _TRIED_MAX = 30
 _CONFIGURATION = "the other configuration"
 
@@ -51,7 +52,7 @@ class WorkloadPage(Value):
 
 
 class CauseFixes(Value):
-    """How to end the causes for which most pods wait."""
+    """The fixes for the causes for which most pods wait."""
 
     #: The number of a cause → the largest group of pods of one workload that waits for it.
     groups: dict[int, PendingGroup] = {}
@@ -63,10 +64,10 @@ class NodeRejection(Value):
     plugin: str
     reason: str
     code: str
-    #: Attempts, and pods of them.
+    #: The number of attempts, and of pods in them.
     attempts: int
     pods: int
-    #: The newest of the attempts; of a cluster without a run, an example.
+    #: The newest of the attempts. For a cluster without a run, an example.
     pod: str
     attempt: int = 0
     change: int = 0
@@ -76,12 +77,12 @@ class NodeRejection(Value):
 class NodeRejections(Value):
     """What a node rejected up to a moment, the newest first."""
 
-    #: All attempts up to the moment, and those that rejected the node.
+    #: The number of all attempts up to the moment, and of those that rejected the node.
     attempts: int = 0
     rejecting: int = 0
-    #: At most 100.
+    #: The rejections, at most 100.
     rows: tuple[NodeRejection, ...] = ()
-    #: Whether they are pods that wait now, and not attempts of a run.
+    #: Whether the counts are of pods that wait now, and not of attempts of a run.
     is_now: bool = False
 
 
@@ -225,7 +226,7 @@ def node_rejections(
 def _with_changes(
     line: Timeline, rejections: Sequence[Rejection]
 ) -> Sequence[tuple[int, Rejection]]:
-    """Each rejection with the change of its attempt; of an attempt, each rejection once."""
+    """Each rejection with the change of its attempt. Equal rejections of one attempt come once."""
     uids = {pod.uid: row for row, pod in enumerate(line.pods)}
     attempts = line.attempts
     keys = zip(numbers(attempts.pod), numbers(attempts.number), strict=True)
@@ -258,7 +259,7 @@ def _rejection_rows(
 
 
 def _rejections_now(subject: Subject, change: int, node: str) -> Computation[NodeRejections]:
-    """What the node would reject of the pods that wait, one of each workload."""
+    """What the node would reject of the waiting pods, of which one of each workload is tried."""
 
     def compute(deadline: Deadline) -> NodeRejections:
         model = subject.model(change, deadline.check).model

@@ -1,4 +1,4 @@
-"""The questions of the page for which the engine is asked: what they accept, and their limits."""
+"""The questions of the page that the engine answers: what they accept, and their limits."""
 
 import zlib
 from base64 import b64decode
@@ -54,7 +54,7 @@ def _changes(query: Query, state: State) -> WhatIf:
 
 
 def _new_nodes(query: Query, state: State) -> tuple[NewNodes, ...]:
-    """NODE=COUNT: copies of a node."""
+    """The copies of a node that NODE=COUNT asks for."""
     added: list[NewNodes] = []
     for part in _listed(query, "add"):
         name, _, count = part.rpartition("=")
@@ -71,7 +71,7 @@ def _new_nodes(query: Query, state: State) -> tuple[NewNodes, ...]:
 
 
 def _objects(query: Query) -> tuple[dict[str, Any], ...]:
-    """The objects of the text that is applied, as of a file of the command."""
+    """The objects of the text that is applied. It is read as the command reads a file."""
     text = packed_text(query.text("apply"), "apply")
     if not text:
         return ()
@@ -82,7 +82,8 @@ def _objects(query: Query) -> tuple[dict[str, Any], ...]:
 
 
 def packed_text(packed: str, name: str) -> bytes:
-    """A text of the address: compressed (raw deflate), in the alphabet of base64 for addresses.
+    """A text of the address, which is compressed (raw deflate) in the alphabet of base64 for
+    addresses.
 
     Raises BadInputError.
     """
@@ -119,7 +120,8 @@ def _check_node(name: str, state: State) -> None:
 
 
 def _scaling(text: str) -> Scaling:
-    """NAMESPACE/KIND/NAME=REPLICAS, or without the namespace. Raises BadInputError."""
+    """The workload and replicas of NAMESPACE/KIND/NAME=REPLICAS, where the namespace may be
+    missing. Raises BadInputError."""
     has_namespace = text.partition("=")[0].count("/") > 1
     namespace, _, own = text.partition("/") if has_namespace else (DEFAULT_NAMESPACE, "", text)
     try:
@@ -152,10 +154,11 @@ def _modelled(query: Query) -> State:
 
 
 def _moment(query: Query, state: State) -> int:
-    """What `Subject.model` gets, and by what answers are cached.
+    """The argument of `Subject.model`, which is also the key of cached answers.
 
     The state of a running scheduler changes all the time. So a question about it has the number of
-    a snapshot: questions with equal numbers are about one state, and a new number takes a new one.
+    a snapshot. Questions with equal numbers are about one state, and a new number takes a new
+    snapshot.
     """
     return query.number("snapshot", 0) if query.subject.kind == "live" else state.change
 
@@ -165,7 +168,7 @@ def _pending(query: Query) -> ComputationState:
 
 
 def _pending_page(query: Query) -> Any:
-    """The groups from an offset on; with ``workload``, the page that has the workload."""
+    """The groups from an offset on. With ``workload``, the page that has the workload."""
     computed, workload = _pending(query), query.text("workload")
     offset, limit = query.number("offset", 0), query.number("limit", PAGE)
     if workload and limit > 0 and computed.value is not None:

@@ -22,13 +22,13 @@ from bayplan.plugins.registry import Registry
 @final
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A cluster at one change, and with what it is scheduled."""
+    """A cluster at one change, and the configuration, plugins and seed for it."""
 
     objects: ClusterPicture
     config: SchedulerConfig
     registry: Registry
     seed: int = 0
-    #: The scheduler that gets all pods; None: the scheduler that each pod names.
+    #: The scheduler that gets all pods; None: each pod gets the scheduler that it names.
     scheduler_name: str | None = None
 
 
@@ -48,8 +48,9 @@ class OpenMoment(NamedTuple):
 
 @final
 class ModelCache(threading.local):
-    """The last model of each thread: several questions are about one moment. Threads share no
-    model, because a computation that gives way to another one may be amid a trial."""
+    """The last model of each thread. It is stored because several questions are about one moment.
+    Threads share no model, because a computation that gives way to another one may be in the middle
+    of a trial."""
 
     def __init__(self) -> None:
         self._change = -1
@@ -77,8 +78,9 @@ def _opened(moment: Moment) -> OpenMoment:
 
 
 def causes_now(model: ClusterModel, pods_max: int) -> Mapping[str, Cause]:
-    """Pod → why it waits now, by one attempt at each of the first pods; none stays. All members of
-    a group that places none wait for the first member that no node admits, as in `all_pending`."""
+    """Pod → why it waits now. One attempt is made at each of the first pods, and no placement
+    stays. If a group places no member, all members wait for the first member that no node admits,
+    as in `all_pending`."""
     causes: dict[str, Cause] = {}
     by_group: dict[GroupKey, Cause] = {}
     for info in model.pending()[:pods_max]:

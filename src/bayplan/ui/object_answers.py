@@ -1,8 +1,9 @@
 """Objects of a moment by name, and one of them as YAML. Secrets are never shown.
 
-The text is that of the objects store behind the questions to the engine: the object as the files or
-the API server have it, with what a run changed. Of a running scheduler, it has the fields that a
-scheduler reads. ``managedFields`` say who wrote which field, and are a text of their own.
+The text comes from the store of objects that the engine's answers use. It is the object as the
+files or the API server have it, with what a run changed. For a running scheduler, it has only the
+fields that a scheduler reads. ``managedFields``, which say who wrote which field, are a separate
+text.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +25,7 @@ _MANAGED_FIELDS: Final = "managedFields"
 
 
 class ObjectRow(Value):
-    """An object: as in "Deployment", and "namespace/name" or "name"."""
+    """An object by its kind, such as "Deployment", and its name, "namespace/name" or "name"."""
 
     kind: str
     name: str
@@ -35,13 +36,13 @@ class ObjectPage(Value):
 
 
 class ObjectText(Value):
-    #: As in "apps/v1 Deployment".
+    #: The kind with its version, such as "apps/v1 Deployment".
     kind: str
     name: str
     yaml: str
     #: Who wrote which field, as YAML; "": unknown.
     managed_fields: str = ""
-    #: Whether only the fields that a scheduler reads are there.
+    #: Whether the text has only the fields that a scheduler reads.
     is_partial: bool = False
     #: The objects that own it.
     owners: tuple[ObjectRow, ...] = ()
@@ -75,7 +76,8 @@ def _rows(model: ClusterModel) -> Iterator[tuple[str, str]]:
 
 
 def object_text(subject: Subject, change: int, kind: str, name: str) -> Computation[ObjectText]:
-    """``kind``: as in "Deployment" or "apps/v1 Deployment". ``name``: as in `ObjectRow`."""
+    """One object as YAML. ``kind``: "Deployment" or "apps/v1 Deployment", for example. ``name``: as
+    in `ObjectRow`."""
     computed = subject.computations.ask(
         ("object", change, kind, name),
         lambda deadline: _text(subject.model(change, deadline.check).model, kind, name),

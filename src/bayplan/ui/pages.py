@@ -52,14 +52,14 @@ from bayplan.ui.tables import (
 T = TypeVar("T")
 
 _RECENT = 8
-#: So many changes are looked through for them.
+#: The number of changes that are searched for the newest ones that matter.
 _RECENT_CHANGES_MAX = 2000
 _MINOR = (ChangeKind.POD_CREATED, ChangeKind.SCHEDULED)
 #: Reasons that are about the node alone, not about what the pod wants.
 _NODE_REASONS = ("NodeUnschedulable", "TaintToleration")
 _POINTS_MAX = 1000
 _PREEMPTION_SECONDS_MAX = 10.0
-#: Values of the heat map that are no resource.
+#: The values of the heat map that are not resources.
 FRAGMENTATION = "fragmentation"
 FITS = "fits:"
 _NO_GROUP = ""
@@ -107,12 +107,13 @@ def overview(state: State) -> Overview:
 
 
 def _recent(state: State) -> Iterator[ChangeGroup]:
-    """The newest changes that matter: what happened to nodes, and what became of pods. Each pod is
-    created, too, and the decision about it comes with its binding."""
+    """The newest changes that matter: what happened to nodes, and what happened to pods in the end.
+    The creation of a pod does not matter, because each pod has one, and a decision is left out,
+    because it comes with its binding."""
     line = state.timeline
     first = max(state.change - _RECENT_CHANGES_MAX, line.first_change)
     part = line.changes[slice(first + 1, state.change + 1)]
-    #: Kind of change and workload → the newest of the changes, and whom they concern.
+    #: Kind of change and workload → the newest of the changes, and the objects that they concern.
     newest: dict[tuple[int, str], int] = {}
     concerned: dict[tuple[int, str], set[int]] = {}
     rows = zip(numbers(part.what), numbers(part.pod), numbers(part.node), strict=True)
@@ -203,7 +204,7 @@ def series(
 
 
 def _span(start: float, end: float, first: float, last: float) -> tuple[float, float]:
-    """The part of a span that lies between two bounds; between them all, if there is none."""
+    """The part of a span that lies between two bounds. If no part does, all between the bounds."""
     start, end = max(start, first), min(end, last)
     return (start, end) if start < end else (first, last)
 
@@ -262,7 +263,7 @@ def _heat_values(state: State, color: str) -> NDArray[np.float64]:
 
 
 def fragmentation(state: State) -> NDArray[np.float64]:
-    """By node: the largest free share of a resource less the smallest one, without `pods`.
+    """For each node, the largest free share of a resource less the smallest one, without `pods`.
 
     A node that is half empty in each resource has 0. A node without free cpu and with all of its
     memory free has 1: this memory cannot be used.
@@ -279,7 +280,7 @@ def fragmentation(state: State) -> NDArray[np.float64]:
 
 
 def fit_counts(state: State, pod: str) -> NDArray[np.float64]:
-    """By node: how many pods with the requests of this one its free resources have room for.
+    """For each node, how many pods with the requests of this pod have room in its free resources.
 
     Only resources count, not taints, affinity or other filters. Raises NoSuchObject.
     """
@@ -306,7 +307,7 @@ def node_row(state: State, node: int) -> NodeRow:
 
 
 def node_kinds(state: State) -> NodeKinds:
-    """The kinds of the nodes that are there."""
+    """The kinds of the existing nodes."""
     kinds: dict[str, list[int]] = {}
     for row in numbers(state.there):
         kinds.setdefault(kind_key(node_at(state, row)), []).append(row)
@@ -351,7 +352,7 @@ def node_answer(state: State, name: str) -> NodeAnswer:
 
 def _pod_row(line: Timeline, name: str) -> int:
     row = line.rows_by_name.get(name)
-    # A fold that goes on has rows that this timeline does not have.
+    # A fold that continues has rows that this timeline does not have.
     if row is None or row >= len(line.pods):
         raise NoSuchObject("pod", name)
     return row
@@ -486,7 +487,8 @@ def _created(line: Timeline, pods: Rows) -> str:
 
 
 def _words(cause: Cause) -> str:
-    """The reasons in short words, what the pod wants before what the nodes are."""
+    """The reasons in short words. Those about the wants of the pod come before those about the
+    state of nodes."""
     if cause.kind != "unschedulable":
         return ""
     parts = sorted(cause.parts, key=lambda part: part.plugin in _NODE_REASONS)
@@ -572,7 +574,7 @@ def _reservation(attempts: Sequence[GroupAttempt]) -> GroupReservation | None:
 def _domains(
     state: State, member_nodes: Sequence[int], attempts: Sequence[GroupAttempt]
 ) -> Iterator[GroupDomain]:
-    """The domains of the keys of Kubernetes' topology, and of the key that the group used."""
+    """The domains of the topology keys of Kubernetes, and of the key that the group used."""
     chosen = next((one.domain for one in reversed(attempts) if one.domain), "")
     labels = {node: node_at(state, node).metadata.labels or {} for node in numbers(state.there)}
     keys = {key for own in labels.values() for key in own if key.startswith(_TOPOLOGY)}
@@ -600,7 +602,7 @@ def resources_of(line: Timeline) -> tuple[str, ...]:
 
 
 def label_keys(line: Timeline) -> tuple[str, ...]:
-    """Keys of node labels with fewer values than nodes, those of Kubernetes' topology first."""
+    """The keys of node labels with fewer values than nodes, those of Kubernetes' topology first."""
     values: dict[str, set[str]] = {}
     for node in line.nodes:
         for key, value in (node.metadata.labels or {}).items():

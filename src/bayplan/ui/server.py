@@ -72,7 +72,7 @@ _HEADERS = {
     "Cache-Control": "no-store",
 }
 _COOKIE = "bayplan-ui-token"
-#: Each request that starts a computation has it, with any value.
+#: The header that each request that starts a computation has, with any value.
 PAGE_HEADER = "X-Bayplan-Page"
 #: How long a browser waits before it opens a stream again.
 _RETRY = b"retry: 2000\n\n"
@@ -85,15 +85,15 @@ class UiOptions:
     """How the page is served."""
 
     address: str = "127.0.0.1"
-    #: 0: the system chooses.
+    #: The port; 0: the system chooses one.
     port: int = 0
-    #: Needed for an address that is not loopback; "": no token.
+    #: The token, which an address that is not loopback needs; "": no token.
     token: str = ""
 
 
 @runtime_checkable
 class ExperimentSource(Protocol):
-    """What `api/experiment` and `api/curves` ask."""
+    """What `api/experiment` and `api/curves` show."""
 
     @property
     def comparison(self) -> ComparisonAnswer: ...
@@ -157,10 +157,10 @@ class Question:
 
     @property
     def state(self) -> State:
-        """The state at ``at`` (a change) or at ``seconds``; the end without both.
+        """The state at ``at`` (a change) or at ``seconds``; without both, the state at the end.
 
-        The changes of a running scheduler get other numbers when it forgets, so ``at`` is a time
-        there. Raises BadQuestion, NotReady, NotRemembered.
+        The changes of a running scheduler get other numbers when it forgets some, so ``at`` is a
+        time there. Raises BadQuestion, NotReady, NotRemembered.
         """
         line = self.subject.timeline
         is_live = isinstance(self.subject, SchedulerSubject)
@@ -497,15 +497,15 @@ _TABLES: dict[str, Callable[[Question], str]] = {
 
 # ---- application ----------------------------------------------------------------------------
 
-#: What the page shows, in a list of one that the end of the application empties. The caller may put
-#: another subject into it at any time: a run in the place of the work that made it. Only this list
-#: holds it: aiohttp remembers an application and its handlers for ever (web_app.py,
-#: _cached_build_middleware).
+#: A list with the one subject that the page shows. The caller may replace the subject at any time,
+#: for example the work by the run that it made. The list is emptied when the application ends, and
+#: nothing else refers to the subject, because aiohttp remembers an application and its handlers for
+#: ever (web_app.py, _cached_build_middleware).
 _SUBJECTS = web.AppKey("subjects", list[Sequence[Subject]])
 
 
 def application(subjects: Sequence[Subject], token: str = "") -> web.Application:
-    """The page and its answers. ``token``: what each request must bring; "": nothing."""
+    """The page and its answers. ``token``: the token that each request must have; "": none."""
     app = web.Application(middlewares=[web.middleware(partial(_with_headers, token))])
     app[_SUBJECTS] = [subjects]
     app.on_cleanup.append(_forget_subjects)
@@ -536,22 +536,25 @@ async def _forget_subjects(app: web.Application) -> None:
 
 
 async def _for_the_page(handler: Handler, request: web.Request) -> web.StreamResponse:
-    """A computation takes a processor for seconds. Any page in a browser can send a request here,
-    but only a page of this server can add a header to it."""
+    """Refuse requests that this page did not send, because a computation takes a processor for
+    seconds. Any page in a browser can send a request here, but only a page of this server can add a
+    header to it."""
     if PAGE_HEADER in request.headers:
         return await handler(request)
     return _problem(403, f"wanted the header {PAGE_HEADER}, because this question is computed")
 
 
 async def _for_a_link(handler: Handler, request: web.Request) -> web.StreamResponse:
-    """As `_for_the_page`. A link has no header of its own, but the browser's."""
+    """Refuse requests that did not come from a link of this page, as `_for_the_page` does. A link
+    has no header of its own, so the headers of the browser decide."""
     if request.headers.get("Sec-Fetch-Site") == "same-origin":
         return await handler(request)
     return await _for_the_page(handler, request)
 
 
 async def _answered(view: Callable[[Question], Any], request: web.Request) -> web.Response:
-    """An answer that is being computed is another one a moment later, so nothing remembers it."""
+    """Send an answer. No cache may store it while it is being computed, because it is another
+    answer a moment later."""
     [subjects] = request.app[_SUBJECTS]
     try:
         question = Question(request, subjects)
@@ -586,7 +589,7 @@ async def _table(name: str, table: Callable[[Question], str], request: web.Reque
 
 
 async def _events(request: web.Request) -> web.StreamResponse:
-    """Ticks as Server-Sent Events."""
+    """Send ticks as Server-Sent Events."""
     [subjects] = request.app[_SUBJECTS]
     scheduler = subjects[0] if subjects else None
     if not isinstance(scheduler, SchedulerSubject):
@@ -647,7 +650,8 @@ def _is_equal(one: str, other: str) -> bool:
 
 
 def refuse_foreign_origin(headers: Mapping[str, str]) -> str:
-    """For a server with a token: a page of another host may not use its cookie."""
+    """Refuse requests of pages of another host, which may not use the cookie of a server with a
+    token."""
     origin, host = headers.get("Origin"), headers.get("Host", "")
     if origin is None or urlsplit(origin).netloc == host:
         return refuse_cross_site(headers)
@@ -676,7 +680,7 @@ async def serve_until(
     on_ready: Callable[[str], None],
     worker: ThreadPoolExecutor,
 ) -> None:
-    """As `serve_ui`. ``worker``: loads what is shown; it is shut down at the end."""
+    """Serve as `serve_ui` does. ``worker``: loads what is shown; it is shut down at the end."""
     is_local = is_loopback(options.address)
     assert is_local or options.token, "an address that is not loopback needs a token"
     guard: Guard = refuse_foreign_names if is_local else refuse_foreign_origin

@@ -1,6 +1,6 @@
 """The report of a shadow on the page: agreement over time, and the decisions that disagree.
 
-See docs/shadow.md. A report has no timeline: the other views are not shown.
+See docs/shadow.md. A report has no timeline, so the other views are not shown.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from bayplan.ui.pages import Part
 from bayplan.ui.subjects import FileSubject, NotReady, Query, Remark, no_remark
 
 _POINTS_MAX = 200
-#: Decisions of a span, on average, at least.
+#: The least number of decisions of a span, on average.
 _SPAN_DECISIONS = 4
 
 
@@ -37,23 +37,23 @@ _SPAN_DECISIONS = 4
 class AgreementSeries(Value):
     """Agreement in equal spans of time: each column has one number per span."""
 
-    #: Where each span ends.
+    #: The end of each span.
     seconds: list[float]
-    #: Decisions in the span, and those of them whose node is one of the best.
+    #: The number of decisions in the span, and of those whose node is one of the best.
     compared: list[int]
     best: list[int]
-    #: Best if bindings are reordered, besides.
+    #: The number of further decisions whose node is one of the best if bindings are reordered.
     reordered: list[int]
 
 
 class ShadowAnswer(Value):
-    #: Without its disagreements, which come page by page.
+    #: The report without its disagreements, which come page by page.
     report: ShadowReport
-    #: None: the report has no folder with all decisions.
+    #: The agreement over time; None: the report has no folder with all decisions.
     series: AgreementSeries | None
     #: Plugins that differ, the most frequent first.
     plugins: tuple[str, ...]
-    #: The report is the one so far; the page asks for it again.
+    #: Whether the report is that of a shadow that still runs; then the page asks for it again.
     is_running: bool
 
 
@@ -80,7 +80,7 @@ class ShadowSubject(FileSubject):
         self._path = path
         self._report: ShadowReport | None = None
         self._decisions: Sequence[Decision] = ()
-        #: When the report so far was written; None: the shadow is at its end.
+        #: When the report was written while the shadow runs; None: the shadow has ended.
         self._written_at: int | None = None
 
     def _load(self) -> None:
@@ -88,13 +88,13 @@ class ShadowSubject(FileSubject):
         self._report, self._decisions = read_shadow(self._path)
 
     async def prepare(self) -> None:
-        """See `Subject.prepare`: while the shadow runs, its report is read again when it is new."""
+        """See `Subject.prepare`. While the shadow runs, its report is read again when it is new."""
         if self.is_running and self._worker and written_so_far(self._path) != self._written_at:
             await asyncio.wrap_future(self._worker.submit(self.load))
 
     @property
     def is_running(self) -> bool:
-        """Whether the report is the one so far."""
+        """Whether the shadow still runs, so that its report is not the last one."""
         return self._written_at is not None
 
     @property

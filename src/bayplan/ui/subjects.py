@@ -1,7 +1,8 @@
 """What the page shows: a run folder or the files of a cluster. Both load in the background.
 
-The timeline of a run is the fold of its log, in a thread of its own: the page shows the progress
-and the totals of the run's summary until it is ready. A cluster without a run is one state, at 0 s.
+The timeline of a run is the fold of its log, which a thread of its own makes. Until it is ready,
+the page shows the progress and the totals of the run's summary. A cluster without a run is one
+state, at 0 s.
 """
 
 import os
@@ -48,16 +49,18 @@ from bayplan.ui.computations import ENGINE_LOCK, Computations
 from bayplan.ui.moments import ModelCache, Moment, OpenMoment, causes_now, with_causes
 
 LOADING, READY, FAILED = "loading", "ready", "failed"
-#: Items of a log between two looks at whether the page was closed.
+#: The number of items of a log between two checks of whether the page was closed.
 _ITEMS = 1_000
-#: Of a cluster without a run: waiting pods that are tried once to learn why they wait.
+#: For a cluster without a run: the number of waiting pods that are tried once to learn why they
+#: wait.
 _TRIED_MAX = 1_000
 _NO_NODE = (
     "no node was read: name a file with the nodes of the cluster, too; bayplan capture writes one"
 )
-#: Different lines about failures in the terminal: a client may ask anything.
+#: The most different lines about failures in the terminal. There is a limit because a client may
+#: ask anything.
 _REPORTED_MAX = 1_000
-#: The places of all lines are in memory.
+#: The largest journal, because the places of all its lines are in memory.
 _JOURNAL_BYTES_MAX = 16 << 30
 
 #: Prints one line for the user of the command.
@@ -65,16 +68,16 @@ Remark = Callable[[str], None]
 
 
 def no_remark(text: str) -> None:
-    """For a page that no command serves."""
+    """Print nothing, for a page that no command serves."""
 
 
 class NotReady(Exception):
-    """The timeline is not there yet, or will never be."""
+    """There is no timeline yet, or there will never be one."""
 
 
 @final
 class Journal:
-    """The journal of a run folder: records by line, without reading the whole file into memory."""
+    """The journal of a run folder. It reads records by line, without the whole file in memory."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -83,7 +86,7 @@ class Journal:
         if length > _JOURNAL_BYTES_MAX:
             raise BadInputError(f"{path}: larger than {_JOURNAL_BYTES_MAX >> 30} GiB")
         content = np.memmap(path, np.uint8, "r") if length else np.zeros(0, np.uint8)
-        #: Where each line ends.
+        #: The end of each line.
         self._ends = np.flatnonzero(content == ord("\n"))
 
     def attempt(self, line: int) -> AttemptRecord:
@@ -111,22 +114,23 @@ class Subject:
         self._notes: list[str] = []
         self._progress = (0, 0)
         self._timeline: Timeline | None = None
-        #: Of the timeline; None: nobody has looked at it yet.
+        #: The series of the timeline; None: nobody has asked for them yet.
         self._series: Series | None = None
         self._totals: Totals | None = None
         self._worker: ThreadPoolExecutor | None = None
         self._long_worker: ThreadPoolExecutor | None = None
         self._remark: Remark = no_remark
-        #: Lines about failures that the user of the command has: a page asks again all the time.
+        #: The lines about failures that were printed for the user of the command. Each is printed
+        #: once, because a page asks again all the time.
         self._reported: set[str] = set()
 
     def start(self, worker: ThreadPoolExecutor) -> None:
-        """The page is served. ``worker``: has one thread, which loads, and gives the answers that
-        take a little longer than a request."""
+        """Start to load, when the page is served. ``worker``: has one thread, which loads, and
+        which computes the answers that take a little longer than a request."""
         self._worker = worker
 
     def stop(self) -> None:
-        """Give up what the workers do, so that the process can end."""
+        """Stop the work of the workers, so that the process can end."""
         self._is_stopped = True
         if self._long_worker is not None:
             self._long_worker.shutdown(wait=False, cancel_futures=True)
@@ -140,14 +144,14 @@ class Subject:
 
     @property
     def series(self) -> Series:
-        """Of the present timeline. Raises NotReady."""
+        """The series of the present timeline. Raises NotReady."""
         line = self.timeline
         if self._series is None:
             self._series = Series(line)
         return self._series
 
     async def prepare(self) -> None:
-        """Called before each answer."""
+        """Get ready for an answer; called before each one."""
 
     def answered(self, question: str, answer: Callable[[], bytes]) -> bytes:
         """The answer to a question, which may be remembered."""
@@ -184,7 +188,7 @@ class Subject:
 
     @cached_property
     def computations(self) -> Computations:
-        """What takes longer than a request."""
+        """The computations that take longer than a request."""
         self._worker = self._worker or ThreadPoolExecutor(1, "runs")
         self._long_worker = ThreadPoolExecutor(1, "long answers")
         return Computations(
@@ -231,7 +235,7 @@ class Subject:
         raise pages.NoSuchObject("decision about pod", pod)
 
     def decision(self, pod: str, attempt: int) -> Decision:
-        """Raises as `record`."""
+        """The decision of an attempt. Raises what `record` raises."""
         change, record = self.record(pod, attempt)
         victims = pages.victims_of(self.timeline, change, record.nominated_node)
         return Decision(record=record, change=change, victims=victims)
@@ -242,7 +246,7 @@ class Subject:
 
 
 class FileSubject(Subject, ABC):
-    """What is read from files, in the background."""
+    """A subject that is read from files, in the background."""
 
     def __init__(self, name: str, remark: Remark) -> None:
         """``remark``: prints a line for the user; the worker's thread calls it."""
@@ -325,7 +329,8 @@ class RunSubject(FileSubject):
             raise RunAborted("the page was closed")
 
     def moment(self, change: int, check: Callable[[], None]) -> Moment:
-        """The sum of the log up to a change. Its last change stands for the end of the run."""
+        """The objects after the log's entries up to a change. The last change stands for the end of
+        the run."""
         line = self.timeline
         config, registry, seed = self.folder.settings()
         with self.folder.reading_states() as log:
@@ -368,7 +373,7 @@ class RunSubject(FileSubject):
         return change, self._journal.attempt(line)
 
     def verdict(self, pod: str, attempt: int, node: str) -> Computation[NodeVerdict]:
-        """Repeats the attempt in the background; ask again until the phase is another one."""
+        """Repeat the attempt in the background. Ask again until the phase is another one."""
         _, record = self.record(pod, attempt)
         computed = self.computations.ask(
             ("verdict", pod, attempt, node),
@@ -387,8 +392,8 @@ def exact_verdict(repeated: Repetition) -> NodeVerdict:
 
 @final
 class ClusterSubject(FileSubject):
-    """Kubernetes objects, of files or of a live cluster at one moment: their state at 0 s, before
-    any pod is placed."""
+    """Kubernetes objects of files, or of a live cluster at one moment. Their state is that of 0 s,
+    before any pod is placed."""
 
     kind = "cluster"
     has_model = True
@@ -403,8 +408,8 @@ class ClusterSubject(FileSubject):
         remark: Remark = no_remark,
         notes: Sequence[str] = (),
     ) -> None:
-        """``name``: of the cluster, or the names of its files. ``read``: raises InputError.
-        ``notes``: what the page says besides."""
+        """``name``: the name of the cluster, or the names of its files. ``read``: reads the
+        objects; raises InputError. ``notes``: further notes for the page."""
         super().__init__(name, remark)
         self._read = read
         self._notes += notes
@@ -441,7 +446,8 @@ class ClusterSubject(FileSubject):
         return super().model(0, check)
 
     def moment(self, change: int, check: Callable[[], None]) -> Moment:
-        """All changes of a cluster are at 0 s: each moment has the same objects."""
+        """The objects, which are the same at each moment, because all changes of a cluster are at 0
+        s."""
         return Moment(self._objects, self._config, self._registry, scheduler_name=DEFAULT_SCHEDULER)
 
 
@@ -451,7 +457,7 @@ def subject_of_files(
     registry: Registry,
     remark: Remark = no_remark,
 ) -> ClusterSubject:
-    """The cluster of some files; they are read in the background."""
+    """The cluster of some files, which are read in the background."""
     name = ", ".join(Path(source).name or source for source in sources if isinstance(source, str))
     read = partial(objects_of_inputs, tuple(sources), name, api_features(config.gates))
     return ClusterSubject(name, read, config, registry, remark=remark)

@@ -22,8 +22,8 @@ from bayplan.history.columns import Rows
 from bayplan.history.timeline import PodState, State, Timeline, is_ready, numbers
 from bayplan.objects.pools import pool_of
 
-#: The most values that a filter offers, and of how many states they are remembered: each page of a
-#: table brings them, and they are read from all nodes or pods.
+#: The most values that a filter offers, and the number of states for which they are remembered.
+#: Each page of a table has them, and they are read from all nodes or pods.
 _OPTIONS_MAX = 200
 _STATES_MAX = 2
 _DESCENDING = "-"
@@ -31,7 +31,7 @@ _NAME = "name"
 
 
 class NoSuchObject(KeyError):
-    """A question names a pod, node, group, resource or column that there is not."""
+    """A question names a pod, node, group, resource or column that does not exist."""
 
     def __init__(self, kind: str, name: str) -> None:
         super().__init__(f"no {kind} {name!r} in this run")
@@ -44,13 +44,13 @@ def state_name(state: int) -> str:
 
 
 def shares(used: Rows, allocatable: Rows) -> NDArray[np.float64]:
-    """NaN where nothing is allocatable."""
+    """The requested shares; NaN where nothing is allocatable."""
     nothing = np.full(len(used), np.nan)
     return np.divide(used, allocatable, out=nothing, where=allocatable > 0)
 
 
 def node_at(state: State, row: int) -> Node:
-    """The version of a node that is there."""
+    """The present version of a node."""
     return state.timeline.nodes[int(state.node_version[row])]
 
 
@@ -66,11 +66,11 @@ NODE_STATES = tuple(_NODE_STATES)
 
 
 class NodeFilter(Struct, frozen=True):
-    """Which nodes a table has. "": all."""
+    """Which nodes a table has. A filter "" lets all nodes pass."""
 
     #: A part of the name.
     search: str = ""
-    #: One of `NODE_STATES`.
+    #: The state, one of `NODE_STATES`.
     state: str = ""
     pool: str = ""
     #: The key of a taint.
@@ -86,7 +86,7 @@ class NodeFilter(Struct, frozen=True):
 
 
 def node_rows(state: State, of: NodeFilter, sort: str = "") -> Sequence[int]:
-    """The rows of the nodes that are there. ``sort``: name, pods, pool, state or a resource.
+    """The rows of the existing nodes. ``sort``: name, pods, pool, state or a resource.
 
     Raises NoSuchObject: there is no such state or column.
     """
@@ -108,25 +108,26 @@ def _node_key(state: State, column: str) -> Callable[[int], Any] | None:
         return None
     index = resources.index(column)
     used, allocatable = state.used[:, index], state.allocatable[:, index]
-    # Nodes differ in how many pods they may have, but a reader counts pods.
+    # Nodes differ in how many pods they may have, but a reader counts pods, so pods are sorted by
+    # number.
     values = used if column == PODS else np.nan_to_num(shares(used, allocatable), nan=-1.0)
     return values.__getitem__
 
 
 def _trouble(node: Node) -> tuple[bool, bool, int]:
-    """What keeps pods away from a node; ready nodes without taints are the least."""
+    """How much a node keeps pods away. Ready nodes without taints have the lowest value."""
     return not is_ready(node), bool(node.spec.unschedulable), len(node.spec.taints or ())
 
 
 def node_states(state: State) -> dict[str, int]:
-    """How many of the nodes that are there are in each state."""
+    """The number of existing nodes in each state."""
     nodes = [node_at(state, row) for row in numbers(state.there)]
     return {name: sum(map(is_so, nodes)) for name, is_so in _NODE_STATES.items()}
 
 
 @lru_cache(maxsize=_STATES_MAX)
 def node_options(state: State) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The pools and the keys of taints of the nodes that are there."""
+    """The pools and the keys of taints of the existing nodes."""
     nodes = [node_at(state, row) for row in numbers(state.there)]
     pools = {pool_of(node) for node in nodes} - {""}
     taints = {taint.key for node in nodes for taint in node.spec.taints or ()}
@@ -139,22 +140,22 @@ POD_STATES = tuple(state_name(one) for one in PodState if one is not PodState.AB
 
 
 class PodFilter(Struct, frozen=True):
-    """Which pods a table has. "" and None: all."""
+    """Which pods a table has. A filter "" or None lets all pods pass."""
 
     #: A part of the name.
     search: str = ""
     namespace: str = ""
-    #: As in "Deployment default/web".
+    #: The workload, such as "Deployment default/web".
     workload: str = ""
-    #: KEY=VALUE; without a value, pods without the label.
+    #: The label, as KEY=VALUE; without a value, pods without the label pass.
     label: str = ""
-    #: One of `POD_STATES`.
+    #: The state, one of `POD_STATES`.
     state: str = ""
     node: str = ""
-    #: Of the node: only pods on nodes.
+    #: The pool of the node; only pods on nodes pass.
     pool: str = ""
     group: str = ""
-    #: The number of a cause; only pods that wait.
+    #: The number of a cause; only pods that wait pass.
     cause: int | None = None
 
 
@@ -256,7 +257,7 @@ def group_number(line: Timeline, name: str) -> int:
 
 
 def options(names: Iterable[str]) -> tuple[str, ...]:
-    """What a filter offers."""
+    """The values that a filter offers."""
     return tuple(in_natural_order(set(names))[:_OPTIONS_MAX])
 
 

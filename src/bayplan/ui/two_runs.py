@@ -28,7 +28,7 @@ from bayplan.ui.answers import (
 )
 from bayplan.ui.subjects import RunSubject
 
-#: Happenings after which a pod has a node.
+#: The kinds of changes after which a pod has a node.
 _CHOSEN = (ChangeKind.SCHEDULED, ChangeKind.WAITING_AT_PERMIT)
 _PERCENTILES = (50, 95)
 
@@ -113,7 +113,7 @@ class TwoRuns:
 
     @cached_property
     def first(self) -> FirstDifference | None:
-        """The first decision in which the runs differ; None: they have the same decisions."""
+        """The first decision in which the runs differ; None: all their decisions are equal."""
         one, other = self._lines
         for number in range(min(len(one.attempts), len(other.attempts))):
             steps = _step(one, number), _step(other, number)
@@ -148,7 +148,7 @@ class TwoRuns:
 
 
 def _rank(row: ComparisonRow) -> float:
-    """The largest difference in proportion to the numbers is first."""
+    """The sort key that puts the largest difference, in proportion to the numbers, first."""
     return -abs(row.one - row.other) / max(abs(row.one), abs(row.other))
 
 
@@ -198,7 +198,7 @@ def _numbers(line: Timeline) -> Iterator[tuple[str, str, float]]:
             totals.used(index), allocatable, out=np.zeros_like(allocatable), where=allocatable > 0
         )
         resource = line.resources[index]
-        # Within a moment, some of the changes that belong together have not been made.
+        # In the middle of a moment, only some of the changes that belong together have been made.
         yield f"{resource} requested, peak", "share", round(float(share[settled].max()), 4)
         if lasting.sum() > 0:
             mean = float((share * lasting).sum() / lasting.sum())

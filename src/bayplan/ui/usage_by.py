@@ -25,16 +25,16 @@ _STATES_MAX: Final = 2
 
 
 class UsageRow(Value):
-    #: Of the namespace or pool, or the value of the label; "": without it.
+    #: The namespace, the pool, or the value of the label; "": the pods or nodes without it.
     name: str
-    #: Pods on nodes, and pods that wait.
+    #: The number of pods on nodes, and of pods that wait.
     pods: int
     waiting: int
-    #: Of a pool.
+    #: The number of nodes of a pool.
     nodes: int
-    #: What the pods on nodes request, and what is offered.
+    #: What the pods on nodes request, and what the nodes offer.
     usage: tuple[Usage, ...]
-    #: What the pods that wait request.
+    #: What the waiting pods request.
     waiting_requests: dict[str, int]
 
 
@@ -42,7 +42,7 @@ class UsagePage(Value):
     total: int
     offset: int
     rows: tuple[UsageRow, ...]
-    #: The keys of labels of pods; those with the name of a team first.
+    #: The label keys of pods, those that usually name a team first.
     labels: tuple[str, ...]
 
 
@@ -125,7 +125,7 @@ def _name_of_pod(state: State, by: str, label: str) -> Callable[[int], str]:
 
 @lru_cache(maxsize=_STATES_MAX)
 def label_keys(state: State) -> tuple[str, ...]:
-    """The keys of the labels of the pods that are there; those with the name of a team first."""
+    """The label keys of the existing pods, those that usually name a team first."""
     pods = state.timeline.pods
     rows = numbers(np.flatnonzero(state.pods_there))
     keys = options({key for row in rows for key in pods[row].labels})

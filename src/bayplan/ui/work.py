@@ -1,4 +1,4 @@
-"""The page while a command works: its progress, then what came of it.
+"""The page of a command: first its progress, then its result.
 
 The command works in the main thread, and a thread of its own serves the page. The page polls the
 progress, which the command writes as two numbers.
@@ -35,7 +35,7 @@ class WorkSubject(Subject):
         self._unit = unit
 
     def update(self, done_count: int, total_count: int) -> None:
-        """Called by the command, in its thread."""
+        """Note the progress; the command calls this in its thread."""
         self._progress = (done_count, total_count)
 
     def answer(self) -> Source:
@@ -118,7 +118,7 @@ class WorkPage:
             raise self._failure
 
     def show(self, *subject: Subject) -> None:
-        """Show what came of the work, until SIGINT or SIGTERM."""
+        """Show the result of the work, until SIGINT or SIGTERM."""
 
         def change() -> None:
             self._subject[:] = subject

@@ -67,8 +67,8 @@ def _result(assigned: AssignedDevice, claim_uid: str, index: int) -> DeviceReque
 
 
 def _share_id(claim_uid: str, index: int) -> str:
-    """An id that distinguishes the shares of a device: a uuid, equal in every repetition of a
-    run."""
+    """The id that distinguishes the shares of a device. It is a uuid, and it is equal in every
+    repetition of a run."""
     text = f"{claim_uid}/{index}"
     digits = f"{stable_hash(text):016x}{stable_hash('share/' + text):016x}"
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
@@ -80,10 +80,11 @@ def _share_id(claim_uid: str, index: int) -> str:
 def _configuration(
     claim: ResourceClaim, search: ClaimSearch, *, is_unnamed: bool
 ) -> tuple[DeviceAllocationConfiguration, ...]:
-    """The configurations of the classes come first, then those of the claim itself.
+    """The configurations of an allocation: first those of the classes, then those of the claim
+    itself.
 
     A configuration that applies to every request names no request. Before 1.37 (not
-    ``is_unnamed``), it stands there once for each request and names it.
+    ``is_unnamed``), it occurs once for each request and names that request.
     """
     chosen = [each[index] for each, index in zip(search.requests, search.chosen, strict=True)]
     if not is_unnamed:
@@ -111,8 +112,8 @@ def _of_classes(chosen: Sequence[Alternative]) -> list[DeviceAllocationConfigura
 def _of_claim(
     claim: ResourceClaim, chosen: Sequence[Alternative]
 ) -> list[DeviceAllocationConfiguration]:
-    """A configuration without requests applies to all requests; one that names only alternatives
-    that were not chosen applies to none."""
+    """The configurations of the claim. One without requests applies to all requests, and one that
+    names only alternatives that were not chosen applies to none."""
     mine = {name for each in chosen for name in _names(each)}
     return [
         DeviceAllocationConfiguration(
@@ -146,8 +147,8 @@ def _names(alternative: Alternative) -> set[str]:
 
 
 def _node_selector(assigned: Sequence[AssignedDevice], node_name: str) -> NodeSelector | None:
-    """The selector of the nodes that can use the allocation: this node alone if a device is local
-    to it, else the nodes that all slices allow. None: all nodes."""
+    """The selector of the nodes that can use the allocation. If a device is local to this node,
+    that is this node alone; otherwise the nodes that all slices allow. None: all nodes."""
     fields: list[LabelSelectorRequirement] = []
     labels: list[LabelSelectorRequirement] = []
     for each in assigned:

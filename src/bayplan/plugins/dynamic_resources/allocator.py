@@ -2,7 +2,7 @@
 
 What does not depend on the node is prepared once per attempt. What does not depend on the attempt
 (pools of a node, results of selectors) is cached until slices change. Upstream:
-structured.Allocator in the variant for the features that are on in v1.37; the limit of devices per
+structured.Allocator, in the variant for the features that are on in v1.37. The limit of devices per
 claim is that of v1.37.2.
 """
 
@@ -50,12 +50,13 @@ from bayplan.state.device_table import AllocatedDevices, Amounts
 NO_CAPACITY = (
     "claim {}, {} {}: has capacity requests, but the DRAConsumableCapacity feature is disabled"
 )
-#: The claim, the request, its devices, the limit, the devices of the requests before it.
+#: The placeholders are the claim, the request, its devices, the limit, and the devices of the
+#: requests before it.
 TOO_MANY_DEVICES = (
     "claim {}, request {}: adding {} devices exceeds the claim limit of {}, with {} already "
     "accounted for"
 )
-#: The same before 1.37.1: the claim, its devices, the limit.
+#: The message before 1.37.1. The placeholders are the claim, its devices, and the limit.
 TOO_MANY_IN_SUM = "claim {}: number of requested devices {} exceeds the claim limit of {}"
 NO_ADMIN_ACCESS = "admin access is requested, but the feature is disabled"
 _INVALID_POOLS = "invalid resource pools were encountered"
@@ -63,7 +64,7 @@ _INVALID_POOLS = "invalid resource pools were encountered"
 
 @final
 class PoolsByNode:
-    """The pools of each node as they were last gathered. They are forgotten when a slice or the
+    """The pools of each node, as they were gathered last. They are forgotten when a slice or the
     node itself changes."""
 
     def __init__(self, lister: ResourceSliceLister, features: DeviceFeatures = ALL_ON) -> None:
@@ -188,8 +189,8 @@ class Allocator:
         )
 
     def _is_ignored(self, declared: DeviceConstraint, claim: str, index: int) -> bool:
-        """Whether a constraint has no effect. Raises AllocationError for one that needs a disabled
-        feature."""
+        """Whether a constraint has no effect. Raises AllocationError for a constraint that needs a
+        disabled feature."""
         features = self._pools.features
         if declared.distinct_attribute is None or declared.match_attribute is not None:
             return False
@@ -232,8 +233,8 @@ class Allocator:
         return Alternative(request, device_class, len(devices), devices)
 
     def _check_usable(self, pool: Pool, subject: str) -> None:
-        """Raises NodeAllocationFailed, or AllocationError before 1.38, for a request for all
-        devices that a broken pool does not answer."""
+        """Raises NodeAllocationFailed, or AllocationError before 1.38, if a request for all devices
+        concerns an invalid or incomplete pool."""
         if pool.is_usable:
             return
         state = "being updated" if pool.is_incomplete else "invalid"
@@ -244,7 +245,7 @@ class Allocator:
 
     def _has_capacity_at_all(self, candidate: Candidate, request: Request, subject: str) -> bool:
         """Whether the device has the capacity when it is free. A request for all devices does not
-        mean a device that is always too small."""
+        include a device that is always too small."""
         rules = rules_of(candidate.id.driver, self._pools.features)
         try:
             consumed = consumed_by(request.capacity, candidate.device, rules)

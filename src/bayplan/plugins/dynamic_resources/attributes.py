@@ -1,9 +1,10 @@
 """The attributes of devices that constraints compare.
 
-An attribute is found by its full name, or without the domain if that is the domain of the driver. A
-request may derive attributes from others by expressions (gate DRADerivedAttributes); these come
-first. With the gate DRAListTypeAttributes an attribute may be a list, whose values count each.
-Upstream: lookupAttribute, attributeAsSet in structured/internal/experimental.
+An attribute is found by its full name, or by its name without the domain if that is the domain of
+the driver. A request may derive attributes from others by expressions (gate DRADerivedAttributes),
+and these are looked up first. With the gate DRAListTypeAttributes an attribute may be a list, of
+which each value counts. Upstream: lookupAttribute, attributeAsSet in
+structured/internal/experimental.
 """
 
 from typing import final

@@ -1,9 +1,9 @@
 """Writes allocations of Reserve to the API, and reverts them after a failure.
 
-A claim is written in two steps: a finalizer, so that it is not deleted while it has devices, then
-allocation and reservation together in its status. Every patch names the resourceVersion that it
-changes; after a conflict the claim is read and checked again. A write without an answer is not
-repeated before the claim was read. Upstream: bindClaim, deleteClaim.
+A claim is written in two steps. The first adds a finalizer, so that the claim is not deleted while
+it has devices. The second writes allocation and reservation together into the status. Every patch
+names the resourceVersion that it changes. After a conflict the claim is read and checked again. A
+write without an answer is not repeated before the claim was read. Upstream: bindClaim, deleteClaim.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -46,8 +46,8 @@ async def bind_claim(
     """Store the allocation, if it is new, and the reservation for ``user``. Returns the claim after
     that. Another pod that shares the claim may write the same allocation first.
 
-    A claim that is allocated already must still have the devices that it has in ``claim``: the
-    pod's node was chosen for them. Raises BindingError, ApiError, OutcomeUnknownError.
+    A claim that is allocated already must still have the devices that it has in ``claim``, because
+    the pod's node was chosen for these devices. Raises BindingError, ApiError, OutcomeUnknownError.
     """
     chosen_for = claim
     what = "add allocation and reservation" if allocation is not None else "add reservation"
@@ -103,7 +103,7 @@ async def refreshed(port: BindPort, claim: ResourceClaim) -> ResourceClaim:
 async def unreserve(port: BindPort, claim: ResourceClaim, pod_uid: str) -> ResourceClaim | None:
     """Remove a pod from the users of a claim; returns the updated claim.
 
-    None: the claim was deleted (another claim may have its name), or conflicting writes do not end.
+    None: the claim was deleted (another claim may have its name), or the conflicts did not end.
     Raises ApiError, OutcomeUnknownError.
     """
     for _ in range(CONFLICT_TRIES):
@@ -252,7 +252,7 @@ async def _patch(
 
 
 async def _read(port: BindPort, claim: ResourceClaim) -> ResourceClaim:
-    """Read the newest version of a claim, on which the next write is based. Raises BindingError,
+    """The newest version of a claim, on which the next write is based. Raises BindingError,
     ApiError."""
     try:
         newest = await _newest(port, claim)

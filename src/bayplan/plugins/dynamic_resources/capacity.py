@@ -1,5 +1,5 @@
 """Capacity that several allocations of one device share: how much requests consume, and whether it
-fits.
+is left.
 
 A request for a capacity is rounded up by the device's policy. A request without an amount gets the
 policy's default, or all of the capacity. All amounts are in billionths; steps are counted in whole
@@ -46,22 +46,23 @@ _Value = TypeVar("_Value")
 class CapacityRules(Struct, frozen=True):
     """How names of capacities are compared, and in which units ranges count.
 
-    A name without a domain has the driver's domain. Where a device or a claim has both forms, that
-    with the domain counts. Before 1.38 names were compared as they are written: ``driver`` "".
+    A name without a domain has the driver's domain. If a device or a claim has both forms, the one
+    with the domain counts. Before 1.38 names were compared as they are written; then ``driver`` is
+    "".
     """
 
     driver: str = ""
-    #: Whether ranges count in thousandths where all their numbers are whole thousandths (gate
+    #: Whether a range counts in thousandths if all its numbers are whole thousandths (gate
     #: DRAFractionalCapacityRange).
     has_fractions: bool = False
-    #: Whether a sum past 2^63-1 goes on at -2^63, as before 1.37; otherwise it is an error.
+    #: Whether a sum above 2^63-1 wraps around to -2^63, as before 1.37. Otherwise it is an error.
     wraps: bool = False
 
     def full(self, name: str) -> str:
         return name if not self.driver or "/" in name else f"{self.driver}/{name}"
 
     def effective(self, values: Mapping[str, _Value] | None) -> Mapping[str, _Value]:
-        """The values that count, by the names as they are written."""
+        """The values that count, by their names as they are written."""
         given = values or {}
         return {n: v for n, v in given.items() if (full := self.full(n)) == n or full not in given}
 
@@ -107,7 +108,7 @@ def fits(
     *,
     rules: CapacityRules = AS_WRITTEN,
 ) -> bool:
-    """Whether a device has these amounts left, after taken and tentative shares."""
+    """Whether a device has these amounts left besides its taken and tentative shares."""
     in_use = Counter[str]()
     for amounts in shares:
         for name, amount in amounts.items():
@@ -167,8 +168,8 @@ def _rounded_up(name: str, requested: Amount, allowed: CapacityRange, rules: Cap
 
 
 def _rounded_up_unchecked(amount: int, allowed: CapacityRange) -> int:
-    """The same in int64 that wraps around, so that a large request may fit. A request above
-    2^63-1, which only a suffix such as 20E can write, counts as 0."""
+    """The rounded amount in int64 that wraps around, so that a large request may fit. A request
+    above 2^63-1 counts as 0; only a suffix, as in 20E, can write one."""
     low, step = units_of(nanos_of(allowed.minimum or 0)), units_of(nanos_of(allowed.step or 0))
     requested = -(-amount // NANOS)
     added = wrapped_int64((requested if requested <= INT64_MAX else 0) - low)

@@ -57,7 +57,8 @@ def requested_devices(pod: PodInfo, classes: DeviceClassLister) -> bool:
 
 
 def special_claim(pod: PodInfo, claims: Iterable[ResourceClaim]) -> ResourceClaim:
-    """The pod's claim for extended resources: one that an earlier attempt left, or a new one."""
+    """The pod's claim for extended resources. It is a claim that an earlier attempt left, or a new
+    one."""
     for claim in claims:
         if _is_special_claim_of(claim, pod):
             return claim
@@ -136,10 +137,10 @@ def _requests(
 
 
 def _of_resource(pod: PodInfo, resource: str, class_name: str) -> _ContainerRequests:
-    """Containers that keep running have devices of their own; init containers use those devices
-    first.
+    """The requests for one resource. Containers that keep running have devices of their own. Init
+    containers use these devices first.
 
-    If init containers need more devices, one request serves all of them: the largest.
+    If init containers need more devices, the largest request serves all of them.
     """
     containers = list(all_containers(pod.spec))
     init_count = len(pod.spec.init_containers or ())

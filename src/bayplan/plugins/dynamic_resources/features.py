@@ -1,7 +1,7 @@
-"""The features of dynamic resource allocation that are enabled: gates, resolved once at start.
+"""The enabled features of dynamic resource allocation. They follow from gates, once at start.
 
-A disabled feature is ignored in slices and claims, or is an error where ignoring it would surprise
-the author of a claim. Each part of the search reads the one field that concerns it. Upstream:
+A disabled feature in slices and claims is ignored, or is an error if ignoring it would surprise the
+author of a claim. Each part of the search reads the one field that concerns it. Upstream:
 AllocatorFeatures in dynamicresources.go, and where the allocator reads them.
 """
 
@@ -37,8 +37,8 @@ class DeviceFeatures(Struct, frozen=True):
 
     @property
     def are_basic(self) -> bool:
-        """Whether upstream's allocator without consumable capacity is used, which does not know
-        its requests and constraints."""
+        """Whether the allocator of upstream without consumable capacity is used. It does not know
+        the requests and constraints of that feature."""
         has_more = self.consumable_capacity or self.binding_conditions
         return self.behaviour.has_basic_allocator and not has_more
 
@@ -53,8 +53,8 @@ class DeviceFeatures(Struct, frozen=True):
         )
 
     def seen(self, resource_slice: ResourceSlice) -> ResourceSlice:
-        """The slice without what the switched-off features have. It is the slice itself where no
-        device has such a thing."""
+        """The slice without the fields of disabled features. It is the slice itself if no device
+        has such a field."""
         if self.taints and self.consumable_capacity:
             return resource_slice
         devices = tuple(self._seen_device(device) for device in resource_slice.spec.devices or ())
@@ -106,5 +106,5 @@ def features_of(gates: FeatureGates) -> DeviceFeatures:
     )
 
 
-#: As kube-scheduler is by default.
+#: The features that kube-scheduler has by default.
 ALL_ON = DeviceFeatures()

@@ -1,8 +1,8 @@
 """PreFilter and Filter: the claims of a pod, and whether a node can serve them.
 
-A pod names a claim, or a template from which a controller creates one; the controller writes its
-name into the pod's status. A claim made from a template must belong to the pod. Messages are
-upstream's: dynamic-resource-allocation/resourceclaim.
+A pod names a claim, or a template from which a controller creates one. The controller writes the
+name of the created claim into the pod's status. A claim made from a template must belong to the
+pod. Messages are upstream's: dynamic-resource-allocation/resourceclaim.
 
 PreFilter finds out whether the claims exist, and which of them need an allocation. Filter checks
 whether allocated claims can be used on a node, and whether the other claims can get devices there.
@@ -80,7 +80,8 @@ class ClaimLookup(Protocol):
 def claims_of(
     pod: PodInfo, claims: ClaimLookup, pod_word: str = "Pod", *, has_group_claims: bool = False
 ) -> list[ResourceClaim] | Status:
-    """The claims a pod names, in its order; or why it cannot be placed yet.
+    """The claims that a pod names, in its order; or a text that says why the pod cannot be placed
+    yet.
 
     ``pod_word``: see `Behaviour.claim_owner_word`. ``has_group_claims``: whether a claim may have
     been made for the pod's group.
@@ -150,28 +151,29 @@ class NodeAllocation(Struct, eq=False):
 class ClaimsAttempt(Struct, eq=False):
     """The pod's claims with their allocations."""
 
-    #: The claims that the pod names; then the special claim for extended resources, if the pod
-    #: needs one.
+    #: The claims that the pod names, and after them the special claim for extended resources if the
+    #: pod needs one.
     claims: list[ResourceClaim]
     has_special: bool
-    #: What each entry of the pod's resourceClaims is reserved for; empty: the pod.
+    #: The object that each entry of the pod's resourceClaims is reserved for; empty: the pod
+    #: itself.
     users: Sequence[ConsumerReference] = ()
-    #: By index: allocations that another member of the pass has made.
+    #: The allocations that another member of the pass has made, by the index of the claim.
     shared: Mapping[int, AllocationResult] = field(default_factory=dict[int, AllocationResult])
-    #: By index of an allocated claim: the nodes that can use it; None: all.
+    #: The nodes that can use an allocated claim, by its index; None: all nodes.
     selectors: Sequence[Sequence[NodeTerm] | None] = ()
     #: Indices of claims with devices that stand for resources of their nodes.
     mapped: Set[int] = frozenset()
-    #: None: no claim needs an allocation.
+    #: The allocator; None: no claim needs an allocation.
     allocator: Allocator | None = None
     #: Indices of allocated claims that some node cannot use.
     unavailable: set[int] = field(default_factory=set[int])
     by_node: dict[str, NodeAllocation] = field(default_factory=dict[str, NodeAllocation])
-    #: By node: what the devices take of it.
+    #: What the devices take of each node.
     claim_amounts: dict[str, Statuses] = field(default_factory=dict[str, Statuses])
-    #: By index of the claim: the allocation that Reserve chose, until the API has it.
+    #: The allocation that Reserve chose, by the index of the claim, until the API has it.
     reserved: dict[int, AllocationResult] = field(default_factory=dict[int, AllocationResult])
-    #: Allocations in flight, by uid of the claim.
+    #: The allocations in flight, by uid of the claim.
     in_flight: dict[str, AllocationResult] = field(default_factory=dict[str, AllocationResult])
 
     #: Indices of claims that PreBind has begun to write.
@@ -192,7 +194,7 @@ class ClaimsAttempt(Struct, eq=False):
         return self.claims[:-1] if self.has_special else self.claims
 
     def user_of(self, index: int, pod: PodInfo) -> ConsumerReference:
-        """What the claim is reserved for: the pod, or its group."""
+        """The object that the claim is reserved for: the pod, or its group."""
         return self.users[index] if index < len(self.users) else pod_as_user(pod)
 
     def entries(self, pod: PodInfo) -> Iterator[str]:
@@ -223,8 +225,8 @@ class ClaimsAttempt(Struct, eq=False):
 
 
 def preference(attempt: ClaimsAttempt, node_allocation: NodeAllocation) -> int:
-    """How high the alternatives rank that a node would give. The first alternative of a request is
-    the best one."""
+    """How high the alternatives rank that the pod would get on a node. The first alternative of a
+    request is the best one."""
     score = 0
     for number, claim in enumerate(attempt.claims):
         allocation = claim.allocation or node_allocation.results.get(number)
@@ -246,7 +248,7 @@ BINDING_TIMEOUT = "device binding timeout"
 
 
 def is_ready(claim: ResourceClaim) -> bool | str:
-    """Whether all devices are ready; a text names the device that failed."""
+    """Whether all devices are ready; or a text that names the device that failed."""
     if claim.allocation is None:
         return False
     for result in claim.allocation.results:
@@ -317,9 +319,9 @@ def prepare(
     in_pass: Set[str] = frozenset(),
     amounts: DevicesWithAmounts | None = None,
 ) -> ClaimsAttempt | Status:
-    """The pod's claims, ready for Filter; or why it cannot be placed now. ``in_pass``: the uids of
-    claims that other members of its group have allocated in the present pass. ``amounts``: None:
-    devices take nothing of their nodes."""
+    """The pod's claims, ready for Filter; or why the pod cannot be placed now. ``in_pass``: the
+    uids of claims that other members of its group have allocated in the present pass. ``amounts``:
+    what finds the amounts of devices; None: devices take nothing of their nodes."""
     features = pools.features
     claims = claims_of(
         pod,
@@ -376,7 +378,7 @@ def _terms(allocation: AllocationResult | None) -> Sequence[NodeTerm] | None:
     return compiled(allocation.node_selector)
 
 
-#: The claim, the request.
+#: The placeholders are the claim and the request.
 NO_ALTERNATIVES = (
     "resource claim {}, request {}: has subrequests, but the DRAPrioritizedList feature is disabled"
 )
@@ -442,7 +444,7 @@ class NodeFilter(Struct, frozen=True):
     """Evaluates nodes one by one, and stores each result in the attempt."""
 
     handle: Handle
-    #: How long a search on one node may take; 0: as long as it takes.
+    #: How long a search on one node may take; 0: there is no limit.
     filter_timeout_seconds: float
     binding_timeout_seconds: float
     #: Whether devices may have to be made ready before their pods are bound.
@@ -452,7 +454,7 @@ class NodeFilter(Struct, frozen=True):
     has_group_claims: bool = False
 
     def verdict(self, attempt: ClaimsAttempt, pod: PodInfo, node: NodeInfo) -> Status | None:
-        """None: the node can be used, and its allocation is stored."""
+        """Why the node cannot be used; None: it can, and its allocation is stored."""
         special: NodeClaim | None = None
         if attempt.special is not None:
             classes = self.handle.devices.device_classes
@@ -461,7 +463,7 @@ class NodeFilter(Struct, frozen=True):
                 return node_claim
             special = node_claim
             if special is None and not attempt.has_user_claims:
-                return None  # the node offers the resource itself
+                return None  # The node offers the resource itself.
         unavailable = self._unavailable(attempt, node.node)
         why_not_shared = self._why_not_shared(attempt, pod, node.node)
         if why_not_shared is not None:
@@ -481,7 +483,8 @@ class NodeFilter(Struct, frozen=True):
         return None
 
     def _why_not_shared(self, attempt: ClaimsAttempt, pod: PodInfo, node: Node) -> Status | None:
-        """Whether another pod uses a claim that only one pod, or its group, may use."""
+        """Why a claim that only one pod, or its group, may use is not usable, because another pod
+        uses it; None: no such claim."""
         for index in sorted(attempt.mapped):
             claim = attempt.claims[index]
             if self._is_elsewhere(attempt, index, node):
@@ -499,7 +502,7 @@ class NodeFilter(Struct, frozen=True):
         node: NodeInfo,
         results: Mapping[int, AllocationResult],
     ) -> Statuses | Status:
-        """What the devices take of the node; or why the node has too little."""
+        """What the devices take of the node; or a text that says why the node has too little."""
         devices = self.amounts
         if devices is None or not devices.are_present:
             return ()
@@ -580,7 +583,7 @@ class NodeFilter(Struct, frozen=True):
         return {**attempt.shared, **dict(zip(unallocated, results, strict=True))}
 
     def _ticks(self) -> Callable[[], None]:
-        """Raises _OutOfTime when it is called too late."""
+        """A function that raises _OutOfTime when it is called after the end of the time."""
         deadline = self.handle.now_seconds + self.filter_timeout_seconds
         steps = 0
 

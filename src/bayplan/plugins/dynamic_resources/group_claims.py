@@ -1,12 +1,12 @@
 """Claims that the pods of a group share: gate DRAWorkloadResourceClaims.
 
 A PodGroup lists claims. An entry of a pod's resourceClaims that equals an entry of its group in all
-fields names a claim of the group: it belongs to the group if it was made from a template, and it is
-reserved for the group and not for each of its pods. So it has one user, however many pods use it.
+fields names a claim of the group. The claim belongs to the group if it was made from a template. It
+is reserved for the group and not for each of its pods, so it has one user however many pods use it.
 
 The first member of a pass over the group allocates a claim, and the allocation is written when that
-member is bound. `allocated_in_pass` has the claims that members of the same pass have allocated:
-later members go where these devices can be used. Pods outside the pass wait for the write.
+member is bound. `allocated_in_pass` has the claims that members of the same pass have allocated.
+Later members go to nodes that can use these devices. Pods outside the pass wait for the write.
 
 Upstream: dynamic-resource-allocation/resourceclaim (BindTo, IsForPod, IsReservedForPod), and
 podGroupStateData in dynamicresources.go.
@@ -56,8 +56,8 @@ def pod_as_user(pod: PodInfo) -> ConsumerReference:
 
 
 def users_of_claims(pod: PodInfo, groups: PodGroups) -> Sequence[ConsumerReference] | Status:
-    """The object that each entry of the pod's resourceClaims is reserved for; or why that is not
-    known yet."""
+    """The object that each entry of the pod's resourceClaims is reserved for; or a text that says
+    why it is not known yet."""
     name = group_name_of(pod)
     if not name:
         return [pod_as_user(pod) for _ in pod.spec.resource_claims or ()]
@@ -90,8 +90,8 @@ def _as_user(group: PodGroup) -> ConsumerReference:
 
 
 def allocated_in_pass(state: CycleState) -> set[str]:
-    """The uids of claims that members of the present pass have allocated. Without a pass: a set
-    that nobody reads."""
+    """The uids of claims that members of the present pass have allocated. Without a pass, it is a
+    set that nobody reads."""
     if state.group_notes is None:
         return set()
     return cast(set[str], state.group_notes.setdefault(_KEY, set[str]()))

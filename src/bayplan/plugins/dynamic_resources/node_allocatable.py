@@ -5,8 +5,8 @@ overhead, per pod or per container). What the devices of a claim take is a statu
 entry for each claim. It counts on the node from the moment at which the pod is assumed there, and
 PreBind writes it to the pod.
 
-Filter compares what the pod requests, including these amounts, with what is left on the node. A
-claim whose devices stand for resources of the node is used by one pod, or by one group, only.
+Filter compares what the pod requests, including these amounts, with what is left on the node. Only
+one pod, or one group, may use a claim whose devices stand for resources of the node.
 
 Upstream: nodeallocatabledynamicresources.go (v1.37).
 """
@@ -87,7 +87,7 @@ Statuses = tuple[NodeAllocatableResourceClaimStatus, ...]
 @final
 class DevicesWithAmounts:
     """The devices of all slices, found by their ids. A pool may have several slices with a device
-    of one name; the first slice counts that a node can use."""
+    of one name. Of these, the first slice that the node can use counts."""
 
     def __init__(self, lister: ResourceSliceLister) -> None:
         self._lister = lister
@@ -102,8 +102,8 @@ class DevicesWithAmounts:
         return self._has_amounts
 
     def find(self, result: DeviceRequestAllocationResult, node: Node | None) -> Device:
-        """An allocated device, as a node sees it; None: as a slice of any node has it. Raises
-        AllocationError if there is none."""
+        """An allocated device as a node sees it. Without a node, as the slice of any node has it.
+        Raises AllocationError if there is none."""
         self._renew()
         device_id = DeviceId(result.driver, result.pool, result.device)
         for resource_slice, device in self._by_id.get(device_id, ()):
@@ -141,7 +141,8 @@ class DevicesWithAmounts:
 
 
 def _is_for(node: Node, *where: object) -> bool:
-    """Whether a node can use a slice or a device. A selector that does not parse matches none."""
+    """Whether a node can use a slice or a device. A selector that does not parse matches no
+    node."""
     try:
         return matches_node(node, *where)  # type: ignore[arg-type]
     except AllocationError:
@@ -165,7 +166,7 @@ class ClaimUse(Struct):
 
     claim: ResourceClaim
     allocation: AllocationResult = AllocationResult()
-    #: The names of the claim in the pod's spec; "": it is a claim for extended resources.
+    #: The names of the claim in the pod's spec. The name "" means a claim for extended resources.
     entries: set[str] = field(default_factory=set[str])
 
 
@@ -225,7 +226,8 @@ def _status_of(
 
 
 def _containers_with(pod: PodInfo, entries: Set[str]) -> Iterator[str]:
-    """The containers that name entries of the pod's claims, each once for each time."""
+    """The containers that name entries of the pod's claims. A container comes once for each entry
+    that it names."""
     for container in all_containers(pod.spec):
         claims: Sequence[ContainerResourceClaim] = ()
         if container.resources is not None:
@@ -239,7 +241,8 @@ def _mapped(
     claim: ResourceClaim,
     resource: str,
 ) -> Amount | None:
-    """What a device stands for; None: nothing of the resource. Raises AllocationError."""
+    """The amount of a resource that a device stands for; None: the device does not stand for the
+    resource. Raises AllocationError."""
     key = mapping.capacity_key
     if not key:
         return _amount(mapping.device_multiplier)
@@ -283,7 +286,8 @@ def named_as(statuses: Statuses, claim_name: str) -> Statuses:
 
 
 def why_not(pod: PodInfo, statuses: Statuses, node: NodeInfo) -> Status | None:
-    """Why the pod does not fit, if its devices take this of the node. Raises QuantityError."""
+    """Why the pod does not fit if its devices take these amounts of the node. Raises
+    QuantityError."""
     rules = structs.replace(pod.shape.rules, reads_resizes=False, counts_claims=True)
     status = PodStatus(node_allocatable_resource_claim_statuses=statuses)
     whole = Pod(spec=pod.spec, status=status)

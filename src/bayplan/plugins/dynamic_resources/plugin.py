@@ -6,8 +6,9 @@ takes those of the chosen node, and PreBind writes the allocation. Upstream:
 plugins/dynamicresources.
 
 `Releases` lists pods that are being removed from the users of a claim after a failed binding. The
-next attempt may begin before that write ends: the claim still names the pod, and its reservation
-would be lost after the binding. So PreBind waits for the write and reads the claim again.
+next attempt may begin before that write ends, while the claim still names the pod. Then the write
+would remove the reservation after the binding. So PreBind waits for the write and reads the claim
+again.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -102,8 +103,8 @@ def device_events(
 ) -> Sequence[ClusterEventWithHint]:
     """The events that pods with claims wait for. Hints read claims as they are after the change.
 
-    ``are_deletions_events``: whether a deleted claim is one. ``has_group_claims``: whether a claim
-    may have been made for the pod's group.
+    ``are_deletions_events``: whether the deletion of a claim is an event. ``has_group_claims``:
+    whether a claim may have been made for the pod's group.
     """
 
     def of_pod(pod: PodInfo) -> list[ResourceClaim] | Status:
@@ -115,7 +116,8 @@ def device_events(
         return _after_claim(pod, old, new, of_pod)
 
     def after_own_update(pod: PodInfo, old: Any, new: PodInfo) -> QueueingHint:
-        """The controller has created the pod's claims, and reports them in the pod's status."""
+        """The hint for an update of the pod itself: the controller has created the pod's claims,
+        and reports them in the pod's status."""
         pod_claims = of_pod(new)
         return QueueingHint.QUEUE_SKIP if isinstance(pod_claims, Status) else QueueingHint.QUEUE
 
@@ -146,7 +148,7 @@ def _after_claim(
     if isinstance(own, Status):
         return QueueingHint.QUEUE_SKIP
     if old is not None and old.allocation is not None and new.allocation is None:
-        return QueueingHint.QUEUE  # its devices are free, for whomever
+        return QueueingHint.QUEUE  # Any pod may get the devices that the claim had.
     is_own = any(claim.uid == new.uid for claim in own)
     if not is_own or (old is not None and old.status == new.status):
         return QueueingHint.QUEUE_SKIP
@@ -158,8 +160,8 @@ def _after_claim(
 
 #: The time between two checks whether a write has ended.
 RELEASE_POLL_SECONDS: Final = 0.05
-#: The number of stored releases. The oldest are dropped; for them only the API's version of the
-#: claim is used.
+#: The number of stored releases. The oldest ones are dropped, after which only the API's version of
+#: the claim counts for them.
 COUNT_MAX: Final = 10_000
 
 
@@ -169,7 +171,7 @@ class Releases:
     PreBind. They are found by the uids of the claim and of the pod."""
 
     def __init__(self) -> None:
-        #: Whether the write has not ended yet.
+        #: Whether the write is still under way.
         self._is_open: dict[tuple[str, str], bool] = {}
 
     def begin(self, claim_uid: str, pod_uid: str) -> None:
@@ -198,7 +200,7 @@ class Releases:
 
 DEALLOCATED = "deallocation of ResourceClaim completed"
 DELETED = "deletion of ResourceClaim completed"
-#: The message of upstream's error where PreFilter did not run.
+#: The message of upstream's error if PreFilter did not run.
 NO_NOTES = "not found"
 TOO_FEW_ALLOCATIONS = "number of allocations {} is smaller than number of claims"
 NO_ALLOCATION = "claim allocation not found for node"
@@ -207,7 +209,8 @@ POLL_SECONDS = 5.0
 
 _TIME_IS_UP = "context deadline exceeded"
 _KEY = "DynamicResources"
-#: (this, uid of a member) → the member and its claims, in the notes of a group.
+#: The first part of a key in the notes of a group. The second part is the uid of a member, and the
+#: value is the member with its claims.
 _ATTEMPT = "DynamicResources attempt"
 #: The state of pods that request no devices; it is never changed.
 _NO_CLAIMS = ClaimsAttempt([], has_special=False)
@@ -281,7 +284,7 @@ class DynamicResources(
         self._pools = PoolsByNode(slices, self._features)
         self._releases = Releases()
         texts = self.handle.behaviour.release_texts
-        #: Said whether a member has claims or not.
+        #: The reason that a group gets, whether or not a member has claims.
         self.group_reason = texts.of_group
         self._has_no_claims = unschedulable(*filter(None, (texts.without_claims,)))
         self._releases_nothing = unschedulable(*filter(None, (texts.nothing,)))
@@ -332,7 +335,8 @@ class DynamicResources(
     def post_filter(
         self, state: CycleState, pod: PodInfo, node_to_status: NodeToStatus
     ) -> tuple[Nomination | None, Status | None]:
-        """No node fits: release devices that restrict the pod to nodes that it cannot use.
+        """Release devices that restrict the pod to nodes that it cannot use. Runs when no node
+        fits.
 
         Upstream takes a random claim of this kind; Bayplan takes the first.
         """
@@ -351,8 +355,8 @@ class DynamicResources(
         return None, self._releases_nothing if attempt.claims else self._has_no_claims
 
     def release_for_group(self, notes: Mapping[Hashable, Any]) -> None:
-        """Deallocate, for each member, a claim whose devices are where the member cannot be. If
-        there is a member without such a claim, and no member has a node, a claim of the group is
+        """Deallocate, for each member, a claim whose devices are on nodes that the member cannot
+        use. If some member has no such claim, and no member has a node, a claim of the group is
         released. Upstream deallocates a claim once for each member, and gives up after the
         conflict."""
         attempts: list[tuple[PodInfo, ClaimsAttempt]] = [
@@ -366,7 +370,8 @@ class DynamicResources(
             self._release_of_group(attempts, released)
 
     def _release_one(self, pod: PodInfo, attempt: ClaimsAttempt, released: set[str]) -> bool:
-        """Whether a claim was found to release. ``released``: uids of claims, added to."""
+        """Release one claim of a member. Returns whether there was one. ``released``: the uids of
+        released claims; the function adds to it."""
         for index in sorted(attempt.unavailable):
             claim = attempt.claims[index]
             if attempt.is_special(index) or not _is_free_but_for(claim, pod):
@@ -384,7 +389,7 @@ class DynamicResources(
     def _release_of_group(
         self, attempts: Sequence[tuple[PodInfo, ClaimsAttempt]], released: set[str]
     ) -> None:
-        """Release one claim of the group, if its members have no nodes."""
+        """Release one claim of the group if its members have no nodes."""
         member = attempts[0][0]
         state = self.handle.pod_groups.of(member)
         if not self._features.group_claims or state is None or state.group is None:
@@ -409,7 +414,7 @@ class DynamicResources(
                 return
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> NodeScores:
-        """int64[nodes]: how high the alternatives rank that the node would give."""
+        """int64[nodes]: how high the alternatives rank that the pod would get on each node."""
         attempt: ClaimsAttempt | None = state.get(_KEY)
         if attempt is None or not attempt.by_node or not self._features.alternatives:
             return uniform(0, len(nodes))
@@ -459,7 +464,7 @@ class DynamicResources(
         self._give_back(attempt)
         for index, claim in enumerate(attempt.user_claims()):
             if attempt.user_of(index, pod).uid != pod.uid:
-                continue  # other members may need the claim
+                continue  # Other members may need the claim.
             if index in attempt.written or claim.is_reserved_for(pod.uid):
                 self._take_back(claim, pod.uid, partial(self._release, claim, pod.uid))
         special = attempt.special
@@ -512,7 +517,8 @@ class DynamicResources(
         )
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
-        """A search for devices depends on the whole cluster, so its result is never cached."""
+        """Sign no pod with claims: a search for devices depends on the whole cluster, so its result
+        is never cached."""
         return None if self.concerns(pod.shape) else ()
 
     # ---- binding --------------------------------------------------------------------------
@@ -553,10 +559,10 @@ class DynamicResources(
         return self.handle.devices.resource_claims.pending_allocation(claim.uid) is allocation
 
     def _take_back(self, claim: ResourceClaim, pod_uid: str, write: binding.Write) -> None:
-        """Take the pod's reservation or the devices of its claim away.
+        """Remove the pod's reservation, or the devices of its claim.
 
-        The pod's next PreBind waits for the write: its attempt may not have seen the write, and
-        then takes the claim for reserved and allocated.
+        The pod's next PreBind waits for the write, because its attempt may not have seen the write
+        and may assume that the claim is reserved and allocated.
         """
         self._releases.begin(claim.uid, pod_uid)
 
@@ -601,8 +607,8 @@ class DynamicResources(
             await port.sleep(POLL_SECONDS)
 
     def _is_ready(self, claim: ResourceClaim) -> bool | str:
-        """Whether all devices are ready in the API's version of the claims. A text names the device
-        that has failed."""
+        """Whether all devices are ready in the API's version of the claims; or a text that names
+        the device that has failed."""
         namespace, name = claim.metadata.namespace or "", claim.metadata.name
         newest = self.handle.devices.resource_claims.get(namespace, name)
         if newest is None or newest.uid != claim.uid:
@@ -630,7 +636,7 @@ def _perform(handle: Handle, claim: ResourceClaim, write: binding.Write) -> None
 
 
 def _is_free_but_for(claim: ResourceClaim, pod: PodInfo) -> bool:
-    """Whether no other pod uses the claim."""
+    """Whether no pod but this one uses the claim."""
     return all(user.uid == pod.uid for user in claim.status.reserved_for or ())
 
 

@@ -2,8 +2,8 @@
 
 A driver publishes a pool as several slices of one generation. While the driver replaces slices the
 pool is incomplete, and no device of it is used. A pool that contradicts itself is invalid. Devices
-are tried in the order of pools, slices, and the list in a slice; so a driver orders its devices by
-their names. Upstream: structured/internal/incubating/pools_incubating.go.
+are tried in the order of pools, then of slices, then of the list in a slice. So a driver orders its
+devices by their names. Upstream: structured/internal/incubating/pools_incubating.go.
 
 `AllocationError` ends an allocation for another reason than missing devices.
 """
@@ -28,7 +28,7 @@ from bayplan.state.device_table import DeviceId
 
 
 class AllocationError(Exception):
-    """Something is wrong with a claim, a class or a slice: the attempt ends with an Error."""
+    """A claim, a class or a slice is wrong, and the attempt ends with an Error."""
 
 
 class NodeAllocationFailed(Exception):
@@ -61,10 +61,10 @@ class Pool(Struct, eq=False):
     id: PoolId
     is_incomplete: bool = False
     is_invalid: bool = False
-    #: Why the pool is invalid, if an attempt that comes to its devices ends with an error (1.34).
+    #: Why the pool is invalid, if an attempt that reaches its devices ends with an error (1.34).
     fatal_reason: str = ""
     candidates: list[Candidate] = field(default_factory=list["Candidate"])
-    #: Slices of the same pool for other nodes: their devices draw on the same counters.
+    #: The slices of the same pool for other nodes. Their devices use the same counters.
     other_slices: Sequence[ResourceSlice] = ()
     counter_sets: Mapping[str, CounterSet] = field(default_factory=dict[str, CounterSet])
 
@@ -141,7 +141,7 @@ def _is_relevant(node: Node, resource_slice: ResourceSlice) -> bool:
 
 
 def _newest_by_pool(slices: Iterable[ResourceSlice]) -> dict[PoolId, list[ResourceSlice]]:
-    """Slices of the newest generation seen of each pool."""
+    """The slices of the newest generation of each pool."""
     by_pool: dict[PoolId, list[ResourceSlice]] = {}
     for each in slices:
         newest = by_pool.setdefault(_pool_id(each), [])
@@ -224,7 +224,7 @@ def _built(
 
 
 def _first_twice(names: Sequence[str]) -> str:
-    """The first name that stands there again; "": each stands there once."""
+    """The first name that occurs twice; "": each name occurs once."""
     if _are_distinct(names):
         return ""
     return next(name for place, name in enumerate(names) if name in names[:place])

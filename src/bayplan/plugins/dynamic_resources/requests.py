@@ -1,9 +1,10 @@
 """What a claim requests: its requests, its constraints, and the devices allocated so far.
 
-A request asks for exactly one thing or for alternatives; `Request` is either. A constraint names
-attributes that the devices of a claim must share, or must differ in. Devices come and go while the
-search tries them; a constraint that refuses a device refuses it as long as those before it stay.
-Upstream: matchAttributeConstraint, distinctAttributeConstraint.
+A request is for exactly one kind of devices or for alternatives. `Request` is such a request, or
+one alternative of it. A constraint names attributes that the devices of a claim must share, or must
+differ in. The search adds devices to a constraint and removes them. A constraint that refuses a
+device refuses it as long as the devices that were added before stay. Upstream:
+matchAttributeConstraint, distinctAttributeConstraint.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,7 +44,7 @@ class Request(Struct, frozen=True, eq=False):
     mode: str
     count: int
     admin_access: bool
-    #: Whether the request says yes or no to admin access.
+    #: Whether the request has the field for admin access, with either value.
     names_admin_access: bool
     selectors: Sequence[DeviceSelector]
     tolerations: Sequence[DeviceToleration]
@@ -63,7 +64,8 @@ class Request(Struct, frozen=True, eq=False):
     def tolerates_all_of(
         self, taints: Sequence[DeviceTaint] | None, *, all_have_effects: bool = False
     ) -> bool:
-        """Taints with an unknown effect have no effect, unless ``all_have_effects``."""
+        """Whether the request tolerates all of these taints. Taints with an unknown effect count
+        only with ``all_have_effects``."""
         return all(
             (taint.effect not in (_NO_EXECUTE, _NO_SCHEDULE) and not all_have_effects)
             or any(_tolerates(toleration, taint) for toleration in self.tolerations)
@@ -124,12 +126,12 @@ def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
 class Values(NamedTuple):
     """The values of an attribute; a single value is a set of one."""
 
-    #: The kind of the values: true and 1 differ.
+    #: The kind of the values, because true and 1 differ.
     kind: str
     values: frozenset[object]
 
     def common(self, other: "Values") -> "Values | None":
-        """The values that both have; None: none."""
+        """The values that both have; None: they have none in common."""
         if self.kind != other.kind or self.values.isdisjoint(other.values):
             return None
         return Values(self.kind, self.values & other.values)
@@ -143,8 +145,8 @@ class Attributes(Protocol):
     """Looks up the attributes of devices."""
 
     def of(self, candidate: Candidate, request: Request, name: str) -> Values | None:
-        """None: the device has no such attribute, or its value must not be compared. Raises
-        AllocationError."""
+        """The values of an attribute of a device. None: the device has no such attribute, or its
+        value must not be compared. Raises AllocationError."""
         ...
 
 
@@ -188,7 +190,7 @@ class _AttributeConstraint:
         self._request_names = request_names
         self._attribute = attribute
         self._attributes = attributes
-        #: What the constraint holds of each device.
+        #: What the constraint stores for each device.
         self._devices: list[Values] = []
 
     def add(self, request: Request, candidate: Candidate) -> bool:
@@ -206,13 +208,14 @@ class _AttributeConstraint:
             self._devices.pop()
 
     def _accepted(self, values: Values) -> Values | None:
-        """What is held of a further device; None: it breaks the constraint."""
+        """What to store for a further device; None: the device breaks the constraint."""
         raise NotImplementedError
 
 
 @final
 class _SameAttribute(_AttributeConstraint):
-    """All devices have a value in common. The common values after each device are held."""
+    """All devices must have a value in common. The constraint stores the common values after each
+    device."""
 
     def _accepted(self, values: Values) -> Values | None:
         return self._devices[-1].common(values) if self._devices else values
@@ -220,7 +223,7 @@ class _SameAttribute(_AttributeConstraint):
 
 @final
 class _DistinctAttribute(_AttributeConstraint):
-    """No two devices have a value in common."""
+    """No two devices may have a value in common."""
 
     def _accepted(self, values: Values) -> Values | None:
         if values is NO_VALUES and self._devices:
@@ -230,7 +233,8 @@ class _DistinctAttribute(_AttributeConstraint):
 
 
 def _concerns(names: frozenset[str], request: Request) -> bool:
-    """A constraint that names no request means all of them."""
+    """Whether a constraint concerns a request. A constraint that names no request concerns all of
+    them."""
     return not names or request.parent_or_own_name in names or request.full_name in names
 
 
@@ -243,7 +247,7 @@ class Alternative(Struct, eq=False):
     request: Request
     device_class: DeviceClass
     device_count: int
-    #: The devices that a request for all devices means.
+    #: The devices that a request for all devices gets.
     all_devices: Sequence[Candidate] = ()
 
     @property
@@ -261,7 +265,7 @@ class AssignedDevice(Struct, frozen=True, eq=False):
     share: Amounts | None
     #: Whether the device's counters were consumed for it.
     draws_counters: bool
-    #: What the kubelet does without for the device.
+    #: The operations that the kubelet skips for the device.
     skip_node_operations: tuple[str, ...] | None = None
 
 
@@ -270,10 +274,10 @@ class ClaimSearch(Struct, eq=False):
 
     #: "namespace/name"
     name: str
-    #: By request: its alternatives. A request without alternatives has itself.
+    #: The alternatives of each request. A request without alternatives is its only alternative.
     requests: Sequence[Sequence[Alternative]]
     has_alternatives: Sequence[bool]
     constraints: Sequence[Constraint]
     assigned: list[AssignedDevice] = field(default_factory=list[AssignedDevice])
-    #: By request: the alternative that is tried.
+    #: The alternative that is tried, for each request.
     chosen: list[int] = field(default_factory=list[int])

@@ -1,11 +1,12 @@
 """The search for devices: every request of every claim gets devices, or none does.
 
-Decisions follow one another: which alternative of a request, which device as its n-th. Each
-decision is a generator of choices. It makes a choice, yields to the decisions below, and undoes the
-choice before it makes the next one. So the stack of generators is the whole state, and its depth is
-bounded by memory, not by recursion. The first solution is taken: the order of devices ranks them.
-Within one request devices are tried in ascending order only, as sets have no order. Upstream:
-allocateOne in structured/internal/incubating/allocator_incubating.go.
+The search is a sequence of decisions: which alternative of a request to try, and which device to
+take as its n-th. Each decision is a generator of choices. It makes a choice, yields to the
+decisions below, and undoes the choice before it makes the next one. So the stack of generators is
+the whole state, and its depth is bounded by memory, not by recursion. The first solution is taken,
+so the order of devices ranks them. Within one request, devices are tried in ascending order only,
+because the order of the devices of a request does not matter. Upstream: allocateOne in
+structured/internal/incubating/allocator_incubating.go.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -35,8 +36,8 @@ class _Place(NamedTuple):
     request: int = 0
     alternative: int = -1
     device: int = 0
-    #: The index of the first candidate to try. Those before it were tried for an earlier device of
-    #: the request.
+    #: The index of the first candidate to try. The candidates before it were tried for an earlier
+    #: device of the request.
     start: int = 0
 
 
@@ -46,7 +47,7 @@ _Choices = Generator[_Place, None, None]
 class _Frame(Struct, eq=False):
     choices: _Choices
     claim: int
-    #: Of a choice among alternatives: whether each of them has failed by being too many.
+    #: For a choice among alternatives: whether each of them failed because it has too many devices.
     is_alternatives: bool
     all_too_many: bool = True
 
@@ -67,7 +68,7 @@ class Search:
         self._selection = selection
         self._takings = takings
         self._stack: list[_Frame] = []
-        #: (claim, request, alternative, device) → whether the request means the device.
+        #: (claim, request, alternative, device) → whether the request may get the device.
         self._meant: dict[tuple[int, int, int, DeviceId], bool] = {}
 
     def run(self, tick: Callable[[], None]) -> list[list[AssignedDevice]] | None:
@@ -136,8 +137,8 @@ class Search:
         return assigned_count + left_count > ALLOCATION_RESULTS_MAX
 
     def _retreat(self, claim: int) -> None:
-        """Another choice of devices has the same size: go back to the last alternative, or to the
-        claim before.
+        """Go back to the last alternative, or to the claim before, because any other choice of
+        devices would be of the same size.
 
         Raises AllocationError if the first claim has no alternative.
         """
@@ -150,7 +151,7 @@ class Search:
         self._note_failure()
 
     def _fail(self) -> None:
-        """The decision on top has nothing left to choose."""
+        """Remove the decision on top of the stack, which has no choice left."""
         frame = self._stack.pop()
         if frame.is_alternatives and frame.all_too_many:
             self._retreat(frame.claim)
@@ -184,7 +185,7 @@ class Search:
                 yield from self._lent(place, start=0)
 
     def _devices(self, place: _Place) -> _Choices:
-        """Every device that the request may be given."""
+        """Try every device that the request may get."""
         for index in range(place.start, len(self._candidates)):
             candidate = self._candidates[index]
             if candidate.pool.fatal_reason:
@@ -196,7 +197,7 @@ class Search:
                 yield from self._lent(place, start=index + 1)
 
     def _lent(self, place: _Place, *, start: int) -> _Choices:
-        """Yields the choice; undoes it when the next choice is requested or the search ends."""
+        """Yield the choice. Undo it when the next choice is requested or the search ends."""
         try:
             yield place._replace(device=place.device + 1, start=start)
         finally:
@@ -210,7 +211,7 @@ class Search:
             raise AllocationError(f"claim {claim.name}, {problem}") from None
 
     def _is_eligible(self, place: _Place, candidate: Candidate) -> bool:
-        """Whether a request may be given a device. The cheap conditions are checked first. Raises
+        """Whether a request may get a device. The cheap conditions are checked first. Raises
         AllocationError."""
         alternative = self._alternative(place)
         if self._takings.is_in_use(place.claim, alternative.request, candidate):

@@ -1,8 +1,8 @@
 """Which devices a request selects: by the selectors of its class, its own selectors, and the
 devices that the node may use.
 
-The result of an expression for a device depends on these two alone. So results are cached until the
-slice that lists the device changes, and serve all pods and nodes.
+The result of an expression for a device depends only on the expression and the device. So results
+are cached until the slice that lists the device changes, and serve all pods and nodes.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from bayplan.plugins.dynamic_resources.requests import Request
 
 #: (expression, device) → whether it holds.
 _Results = dict[tuple[str, str], bool]
-#: The same → the attribute that the expression derives.
+#: (expression, device) → the attribute that the expression derives.
 _Derived = dict[tuple[str, str], DeviceAttribute]
 
 
@@ -32,7 +32,7 @@ class CelRuntimeError(Exception):
 
 @final
 class SelectorResults:
-    """Results of expressions, per slice; those of a slice that changed are forgotten."""
+    """Results of expressions by slice. The results of a slice that changed are forgotten."""
 
     def __init__(self) -> None:
         self._by_slice: dict[str, tuple[ResourceSlice, _Results, _Derived]] = {}
@@ -80,7 +80,7 @@ class SelectorResults:
 
 @final
 class Selection:
-    """Which devices the requests of one claim mean on one node."""
+    """Which devices the requests of one claim may get on one node."""
 
     def __init__(
         self, results: SelectorResults, node: Node, features: DeviceFeatures = ALL_ON
@@ -92,7 +92,7 @@ class Selection:
     def means(
         self, candidate: Candidate, request: Request, device_class: DeviceClass, claim: str
     ) -> bool:
-        """Whether the request may be given this device. Raises AllocationError."""
+        """Whether the request may get this device. Raises AllocationError."""
         if candidate.device.binding_conditions and not self._features.binding_conditions:
             return False
         subject = f"class {device_class.metadata.name}"

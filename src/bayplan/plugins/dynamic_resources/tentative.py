@@ -37,12 +37,12 @@ class Counters:
         self._available: dict[PoolId, Counter[_Name]] = {}
 
     def take(self, candidate: Candidate) -> bool:
-        """Consume the device's counters; nothing is consumed if some counter does not suffice."""
+        """Consume the device's counters. Nothing is consumed if some counter does not suffice."""
         available = self._of(candidate.pool)
         needed = _consumed(candidate.device)
         for name, amount in needed.items():
             available[name] -= amount
-        # A counter that is overdrawn already (a mistake of a driver) refuses every consumer.
+        # A counter that is overdrawn already, by a mistake of a driver, refuses every consumer.
         if all(amount >= 0 for amount in available.values()):
             return True
         available.update(needed)
@@ -53,7 +53,8 @@ class Counters:
         self._of(candidate.pool).update(_consumed(candidate.device))
 
     def _of(self, pool: Pool) -> Counter[_Name]:
-        # Before 1.37, pools of the same name had the counters of the first one, whose ever it was.
+        # Before 1.37, pools of the same name shared the counters of the first one, also if their
+        # drivers differ.
         key = pool.id if self._has_drivers else PoolId("", pool.id.name)
         counters = self._available.get(key)
         if counters is None:
@@ -91,7 +92,7 @@ def _consumed(device: Device) -> Counter[_Name]:
 # ---- compatibility groups -------------------------------------------------------------------
 
 
-#: The groups that all devices of a counter set share; empty: devices without groups; None: the
+#: The groups that all devices of a counter set share. Empty: the devices have no groups; None: the
 #: counter set has no devices.
 _Groups = frozenset[str] | None
 
@@ -100,17 +101,17 @@ _Groups = frozenset[str] | None
 class CompatibilityGroups:
     """The groups that the devices of each counter set have in common.
 
-    Devices that consume one counter set must share a group, or have no group, all of them.
+    Devices that consume one counter set must all share a group, or must all have no group.
     Upstream: structured/internal/experimental/compatibility_groups.go.
     """
 
     def __init__(self, allocated: AllocatedDevices) -> None:
         self._allocated = allocated
-        #: Pool and counter set → the groups before and after each device that was taken.
+        #: The groups before and after each device that was taken, by pool and counter set.
         self._shared: dict[tuple[PoolId, str], list[_Groups]] = {}
 
     def take(self, candidate: Candidate) -> bool:
-        """Count the device; nothing is counted if some counter set does not admit it."""
+        """Count the device. Nothing is counted if some counter set does not admit it."""
         pool = candidate.pool
         admitted: list[list[_Groups]] = []
         for consumption in candidate.device.consumes_counters or ():
@@ -318,8 +319,8 @@ class Takings:
 
 
 def _satisfies(claim: ClaimSearch, request: Request, candidate: Candidate) -> bool:
-    """Add the device to all constraints of the claim, or to none if one of them does not allow
-    it."""
+    """Add the device to all constraints of the claim, or to none of them if one does not allow the
+    device."""
     for index, constraint in enumerate(claim.constraints):
         if not constraint.add(request, candidate):
             _leave(claim, request, index)
