@@ -1,4 +1,4 @@
-"""Causes: rejected nodes grouped by plugin and reason, each with what stands behind it."""
+"""Causes: the rejected nodes by plugin and reason, each with the objects and amounts behind it."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -61,7 +61,7 @@ class _Group:
 
 
 def causes_of(model: ClusterModel, diagnosis: Diagnosis) -> tuple[Cause, ...]:
-    """The causes that keep the most nodes out come first."""
+    """The causes. Those that reject the most nodes come first."""
     attempt = diagnosis.attempt
     group = model.scheduler.pod_groups.of(attempt.pod)
     if attempt.result == "gated" and not attempt.gating_plugin and group is not None:
@@ -100,7 +100,7 @@ def causes_of(model: ClusterModel, diagnosis: Diagnosis) -> tuple[Cause, ...]:
 
 
 def saturated_and_excluded(diagnosis: Diagnosis) -> tuple[int, int]:
-    """Nodes that are full, and nodes that the pod may not use whatever is free."""
+    """The number of nodes that are full, and of nodes that the pod may not use whatever is free."""
     codes = Counter(status.code for status in diagnosis.rejected.values())
     return codes[Code.UNSCHEDULABLE], codes[Code.UNSCHEDULABLE_AND_UNRESOLVABLE]
 
@@ -109,12 +109,12 @@ def saturated_and_excluded(diagnosis: Diagnosis) -> tuple[int, int]:
 
 
 def _incomplete(model: ClusterModel, group: GroupState) -> Cause:
-    """Why a group is not tried: its object or members are missing."""
+    """The cause for a group that is not tried because its object or members are missing."""
     return Cause(plugin="", reason=group.message, details=tuple(_members(model, group)))
 
 
 def _members(model: ClusterModel, group: GroupState) -> Iterator[str]:
-    """Members that exist, and pods that look like members and are none."""
+    """Lines about members that exist, and about pods that look like members but are none."""
     key, kinds = group.key, model.scheduler.pod_groups.kinds
     if group.group is None:
         yield f"the object of PodGroup {key} ({key.api_group}) does not exist"
@@ -207,7 +207,7 @@ def _details(
 
 
 def _nominated(diagnosis: Diagnosis, nodes: Sequence[str]) -> Iterator[str]:
-    """The nominated pods that hold the room."""
+    """Lines about the nominated pods that hold the room."""
     for node in in_natural_order(nodes):
         for pod in diagnosis.nominated.get(node, ()):
             holds = f"holds {_room_of(pod, diagnosis.pod)} there"
@@ -215,7 +215,7 @@ def _nominated(diagnosis: Diagnosis, nodes: Sequence[str]) -> Iterator[str]:
 
 
 def _terminating(model: ClusterModel, diagnosis: Diagnosis, nodes: Sequence[str]) -> Iterator[str]:
-    """Pods that are being deleted: they hold their room until they are gone."""
+    """Lines about pods that are being deleted, and that hold their room until they are gone."""
     leaving = model.once(_terminating_by_node)
     for node in in_natural_order(leaving.keys() & nodes):
         for pod in leaving[node]:
@@ -223,7 +223,7 @@ def _terminating(model: ClusterModel, diagnosis: Diagnosis, nodes: Sequence[str]
 
 
 def _terminating_by_node(model: ClusterModel) -> dict[str, list[PodInfo]]:
-    """The placed pods that are being deleted. Visits every pod."""
+    """The placed pods that are being deleted, by node. Visits every pod."""
     leaving: dict[str, list[PodInfo]] = defaultdict(list)
     for pod in model.scheduler.cache.pods():
         if pod.is_terminating:
@@ -282,7 +282,7 @@ def _required_terms(pod: PodInfo) -> Iterator[tuple[NodeTerm, str]]:
 def _domains(
     model: ClusterModel, key: str, selector: Any, namespaces: frozenset[str]
 ) -> dict[str, int]:
-    """Domain → how many placed pods match."""
+    """Domain → the number of placed pods that match."""
     counts: dict[str, int] = {}
     domain_of: dict[str, str] = {}
     for node in model.objects(NODE):
@@ -403,7 +403,7 @@ def _selects(model: ClusterModel, term: PodAffinityTerm, other: PodInfo, pod: Po
 
 
 def _missing_nodes(model: ClusterModel, pod: PodInfo) -> Iterator[str]:
-    """Nodes that the pod names and that do not exist."""
+    """The nodes that the pod names and that do not exist."""
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
     required = affinity.required if affinity is not None else None
     for term in (required.node_selector_terms or ()) if required is not None else ():

@@ -1,4 +1,4 @@
-"""What stands behind a rejection for devices: requests, devices by class and driver, and why the
+"""The details of a rejection for devices: requests, devices by class and driver, and why the
 rejected nodes do not have enough of them."""
 
 from collections import Counter
@@ -36,13 +36,13 @@ from bayplan.plugins.dynamic_resources.selection import Selection
 from bayplan.state.device_table import AllocatedDevices, with_taints
 from bayplan.state.pods import PodInfo
 
-#: Rejected nodes whose devices are counted.
+#: The most rejected nodes whose devices are counted.
 _NODES_MAX = 200
 
 
 @final
 class _Slices:
-    """A ResourceSliceLister of a moment."""
+    """The ResourceSliceLister of a moment."""
 
     revision = 0
 
@@ -61,7 +61,7 @@ class _Slices:
 class _Wish(Struct, frozen=True):
     """One request, or one alternative of it, for devices."""
 
-    #: As a line begins.
+    #: The beginning of its line.
     subject: str
     #: "namespace/name" of the claim; "": the scheduler makes the claim.
     claim: str
@@ -69,7 +69,7 @@ class _Wish(Struct, frozen=True):
 
 
 def device_details(model: ClusterModel, pod: PodInfo, nodes: Sequence[str] = ()) -> Iterator[str]:
-    """For each request of the pod's claims a line, and lines about the devices of the nodes.
+    """A line for each request of the pod's claims, and lines about the devices of the nodes.
 
     ``nodes``: the rejected nodes.
     """
@@ -94,7 +94,7 @@ def device_details(model: ClusterModel, pod: PodInfo, nodes: Sequence[str] = ())
 
 
 def _claims(model: ClusterModel, pod: PodInfo) -> Iterator[ResourceClaim | str]:
-    """The pod's claims, or why one of them is not there."""
+    """The pod's claims, or a text that says why one of them is missing."""
     statuses = {each.name: each for each in pod.status.resource_claim_statuses or ()}
     for each in pod.spec.resource_claims or ():
         name = each.resource_claim_name
@@ -112,7 +112,7 @@ def _claims(model: ClusterModel, pod: PodInfo) -> Iterator[ResourceClaim | str]:
 
 
 def _lacks_template(model: ClusterModel, namespace: str, name: str) -> bool:
-    """Whether a template does not exist; False: it does, or templates were not read."""
+    """Whether a template is missing. False: it exists, or templates were not read."""
     source = model.source
     if source.moment is not None or RESOURCE_CLAIM_TEMPLATE in (*source.unreadable, *source.absent):
         return False
@@ -120,7 +120,7 @@ def _lacks_template(model: ClusterModel, namespace: str, name: str) -> bool:
 
 
 def _place(claim: ResourceClaim) -> str:
-    """The devices of a claim, which bind the pod to their nodes."""
+    """A line about the devices of a claim, which bind the pod to their nodes."""
     allocation = claim.status.allocation
     names = [f"{r.driver}/{r.pool}/{r.device}" for r in allocation.results] if allocation else []
     return f": {listed_names(names)}" if names else ""
@@ -183,7 +183,7 @@ class _Devices:
                 self._allocated.add(claim.status.allocation)
 
     def lines_about(self, wish: _Wish) -> Iterator[str]:
-        """What the nodes have for a request, with the nodes where that is too little."""
+        """Lines about what the nodes have for a request, with the nodes that have too little."""
         device_class = self._model.get(DEVICE_CLASS, "", wish.request.class_name)
         if not isinstance(device_class, DeviceClass):
             return
@@ -202,7 +202,7 @@ class _Devices:
             yield f"  too few on {listed_names(names)}: {text}"
 
     def lines_about_all(self, constraints: Sequence[str]) -> Iterator[str]:
-        """The nodes that have enough devices for each request alone. Call it after
+        """Lines about the nodes that have enough devices for each request alone. Call this after
         `lines_about`."""
         names = [n.metadata.name for n in self._nodes if n.metadata.name not in self._poor]
         if names:
@@ -211,12 +211,12 @@ class _Devices:
             yield f"{text}, on {listed_names(names)}: {reasons}"
 
     def _offers_itself(self, node: Node, wish: _Wish) -> bool:
-        """Whether no device is needed: the node offers an extended resource."""
+        """Whether no device is needed, because the node offers the extended resource itself."""
         offered = (node.status.allocatable or {}).get(wish.request.name, 0)
         return not wish.claim and str(offered) not in ("0", "")
 
     def _on_node(self, node: Node, wish: _Wish, device_class: DeviceClass) -> str:
-        """The devices of a node that the request selects; "": they are enough."""
+        """Words about the devices of a node that the request selects; "": they are enough."""
         selection = Selection(self._pools.results, node, self._pools.features)
         pools = self._pools.pools(node)
         selected = [

@@ -1,7 +1,7 @@
 """Diagnosis: what one attempt found at each node, read while the snapshot is lent.
 
-Statuses are by name of the node. Amounts are columns, because most questions about them are about
-all nodes: which one lacks the least, whether any offers enough.
+Statuses are by the names of nodes. Amounts are columns, because most questions about them concern
+all nodes: which node lacks the least, and whether any node offers enough.
 """
 
 from collections import Counter
@@ -30,9 +30,9 @@ class NodeAmounts:
 
     #: Name of the node → its place in each column.
     places: Mapping[str, int] = field(default_factory=dict[str, int])
-    #: By resource.
+    #: The columns by resource.
     allocatable: Mapping[str, Int64s] = field(default_factory=dict[str, Int64s])
-    #: What the pod requests and a node does not have free, 0 where it has.
+    #: The part of the request that a node does not have free; 0 if it has all of it.
     lacking: Mapping[str, Int64s] = field(default_factory=dict[str, Int64s])
 
     def lacking_on(self, node: str) -> dict[str, int]:
@@ -44,7 +44,7 @@ class NodeAmounts:
         return {name: amount for name, amount in amounts if amount}
 
     def distinct_lacking(self, nodes: Iterable[str]) -> list[dict[str, int]]:
-        """The different answers of `lacking_on` about these nodes."""
+        """The distinct results of `lacking_on` for these nodes."""
         places = [self.places[node] for node in nodes]
         columns = [column[places].tolist() for column in self.lacking.values()]
         distinct = dict.fromkeys(zip(*columns, strict=True))
@@ -56,7 +56,7 @@ class NodeAmounts:
     def least_lacking(self, resource: str, nodes: Iterable[str]) -> tuple[str, int]:
         """The node that lacks the least of a resource, and how much.
 
-        Of nodes that lack equally much, one that lacks nothing else is nearer.
+        Among nodes that lack equally much, one that lacks nothing else comes first.
         """
         names = list(nodes)
         places = [self.places[node] for node in names]
@@ -84,15 +84,15 @@ class NodeAmounts:
 class Diagnosis:
     """One attempt at one pod."""
 
-    #: The pod whose cycle was read: of a group, the first member that fails.
+    #: The pod whose cycle was read. For a group, that is the first member that fails.
     pod: PodInfo
     #: Node → why it was rejected.
     rejected: Mapping[str, Status] = field(default_factory=dict[str, Status])
-    #: Of rejected nodes; pods that are nominated there count as placed.
+    #: The amounts of the rejected nodes. Pods that are nominated there count as placed.
     amounts: NodeAmounts = field(default_factory=NodeAmounts)
     #: Node → pods that are nominated to it, and that the pod must leave room for.
     nominated: Mapping[str, Sequence[PodInfo]] = field(default_factory=dict[str, Sequence[PodInfo]])
-    #: Node → CSI drivers with too many volumes, of nodes that NodeVolumeLimits rejects.
+    #: Node → the CSI drivers with too many volumes, for nodes that NodeVolumeLimits rejects.
     volume_counts: Mapping[str, Sequence[DriverCount]] = field(
         default_factory=dict[str, Sequence[DriverCount]]
     )
@@ -100,9 +100,9 @@ class Diagnosis:
     whole: Status | None = None
     node_count: int = 0
     feasible_count: int = 0
-    #: What the attempt came to.
+    #: The outcome of the attempt.
     attempt: Attempt = field(init=False)
-    #: Plugin → the nodes that it rejects, in natural order, where it was looked up.
+    #: Plugin → the nodes that it rejects, in natural order. It has the plugins that were looked up.
     _by_plugin: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 
     def nodes_rejected_by(self, plugin: str) -> Sequence[str]:
@@ -121,7 +121,7 @@ def diagnose(model: ClusterModel, pod: str) -> Diagnosis:
     uid = "" if found is None else found.metadata.uid or ""
 
     def look(cycle: Cycle) -> None:
-        # Attempts at the members of a group are read in order: only those that fail matter.
+        # The cycles of the members of a group come in order, and only those that fail matter.
         if cycle.choice is None or cycle.pod.uid == uid:
             cycles.setdefault(cycle.pod.uid, _read(cycle))
 
@@ -182,7 +182,7 @@ def _amounts(
 
 
 def requested_amount(pod: PodInfo, resource: str) -> int:
-    """What a pod requests of a resource; of "pods" 1."""
+    """The amount of a resource that a pod requests. It requests 1 of "pods"."""
     return 1 if resource == PODS else pod.requests.get(resource, 0)
 
 
@@ -199,13 +199,13 @@ class EqualLabels(NamedTuple):
 
     namespace: str
     labels: Mapping[str, str]
-    #: Node → how many of them it has.
+    #: Node → the number of these pods on it.
     counts: Counter[str]
 
 
 def pods_by_labels(model: ClusterModel) -> list[EqualLabels]:
-    """The placed pods that are not being deleted, by their labels: a selector looks at each set of
-    labels once."""
+    """The placed pods that are not being deleted, by their labels, so that a selector is compared
+    with each set of labels once."""
     found: dict[Hashable, EqualLabels] = {}
     for pod in model.scheduler.cache.pods():
         if not pod.is_terminating:

@@ -1,4 +1,4 @@
-"""explain_pod: why a pod has a node or none, and what would give it one."""
+"""explain_pod: why a pod has a node or none, and which changes would give it one."""
 
 from collections.abc import Iterable, Iterator
 from typing import cast
@@ -41,7 +41,7 @@ _RESULTS: dict[str, Result] = {
     "gated": "gated",
     "error": "error",
 }
-#: Prefix of a scheduling gate → who removes it, and when.
+#: The prefix of a scheduling gate → who removes the gate, and when.
 _GATE_HOLDERS = {
     "kueue.x-k8s.io/": "Kueue, when it admits the pod's Workload (kubectl get workloads)",
     "volcano.sh/": "Volcano, when it admits the pod's queue",
@@ -51,7 +51,7 @@ _GATE_HOLDERS = {
     "grove.io/": "Grove, when the pod's gang is complete",
 }
 _BUDGETS_MAX = 10
-#: Nodes that a bound pod's node is compared with.
+#: The number of nodes with which a bound pod's node is compared.
 _BEST_MAX = 5
 
 
@@ -60,8 +60,8 @@ class NoSuchPodError(Exception):
 
 
 def explain_pod(model: ClusterModel, name: str, *, with_fixes: bool = True) -> Explanation:
-    """``name``: "namespace/name". ``with_fixes``: try changes with which the pod fits, which takes
-    longer than the causes. Raises NoSuchPodError."""
+    """The explanation of a pod. ``name``: "namespace/name". ``with_fixes``: whether to try changes
+    with which the pod fits, which takes longer than the causes. Raises NoSuchPodError."""
     pod = model.pod(name)
     if pod is None:
         raise NoSuchPodError(name)
@@ -92,7 +92,8 @@ def explain_pod(model: ClusterModel, name: str, *, with_fixes: bool = True) -> E
 
 
 def _with_missing_node(model: ClusterModel, head: Explanation) -> Explanation:
-    """The pod was bound to a node that is gone, or its manifest has a wrong name."""
+    """The explanation of a pod that was bound to a node that is gone, or whose manifest has a wrong
+    node name."""
     hint = nearest(head.node, [each.metadata.name for each in model.objects(NODE)])
     meant = f'; did you mean "{hint}"?' if hint is not None else ""
     collector = "pod garbage collection deletes pods of nodes that do not exist"
@@ -139,7 +140,7 @@ def _pending(model: ClusterModel, head: Explanation, pod: Pod, *, with_fixes: bo
 
 
 def _queue_remarks(model: ClusterModel, pod: str) -> Iterator[str]:
-    """A pod that fits now may lose its room to pods that are tried before it."""
+    """Remarks about a pod that fits now: it may lose its room to pods that are tried before it."""
     names = [info.key for info in model.in_queue_order()]
     count = names.index(pod)
     if count:
@@ -148,7 +149,8 @@ def _queue_remarks(model: ClusterModel, pod: str) -> Iterator[str]:
 
 
 def _gate_remarks(attempt: Attempt) -> Iterator[str]:
-    """Who holds a gated pod. Nobody else removes a gate: what it waits for has not happened."""
+    """Remarks about who holds a gated pod. Nobody else removes the gate, so what the pod waits for
+    has not happened."""
     for gate in attempt.pod.spec.scheduling_gates or () if attempt.result == "gated" else ():
         holders = (who for prefix, who in _GATE_HOLDERS.items() if gate.name.startswith(prefix))
         who = next(holders, "the controller that set it")
@@ -156,7 +158,8 @@ def _gate_remarks(attempt: Attempt) -> Iterator[str]:
 
 
 def _group_remarks(model: ClusterModel, attempt: Attempt) -> Iterator[str]:
-    """Without the object of its group, it is open whether anybody places the pod with others."""
+    """Remarks about a pod without the object of its group: nothing says whether it will be placed
+    with others."""
     state = model.scheduler.pod_groups.of(attempt.pod)
     if state is not None and state.group is None and state.key.api_group != UPSTREAM_GROUP:
         yield printable(
@@ -183,8 +186,8 @@ def _stored(model: ClusterModel, pod: Pod) -> str:
 
 
 def _peers(model: ClusterModel, owners: Owners, pod: PodInfo) -> list[str]:
-    """The pods that a change of the template changes: those of the same controller that wait; of a
-    group, its members among them. The pod itself is the first."""
+    """The pods that a change of the template changes: the waiting pods of the same controller; for
+    a member of a group, only the members among them. The pod itself comes first."""
     owner = owners.of(pod)
     if owner is None:
         return [pod.key]
@@ -282,7 +285,7 @@ def _levels(model: ClusterModel, diagnosis: Diagnosis) -> tuple[ComparedLevel, .
 
 
 def _with_levels(group: Group | None, levels: Iterable[ComparedLevel]) -> Group | None:
-    """With what each level of the topology lacks."""
+    """The explanation with what each level of the topology lacks."""
     if group is None:
         return None
     return structs.replace(group, levels=tuple(each.answer for each in levels))
@@ -292,7 +295,8 @@ def _with_levels(group: Group | None, levels: Iterable[ComparedLevel]) -> Group 
 
 
 def comparison_of(model: ClusterModel, pod: Pod) -> Comparison:
-    """Takes the pod off its node, in a trial, and tries it once."""
+    """The comparison of a bound pod's node with others. It takes the pod off its node in a trial,
+    and tries the pod once."""
     namespace, name = pod.metadata.namespace or "", pod.metadata.name
     node = pod.spec.node_name or ""
     results: list[Comparison] = []

@@ -14,10 +14,9 @@ from bayplan.answers.document import Answer, Rows, Value
 from bayplan.answers.table import BLANK, Table, node_columns
 from bayplan.model.picture import RunMoment
 
-#: What the answer is about the pod now. ``fits``: an attempt would place it. ``nominated``: it
-#: waits for the end of victims. ``foreign``: another scheduler is responsible for it.
-#: ``missing-node``: it names a node that does not exist. ``no-pods``: the question is about a
-#: workload, which has no pods.
+#: The state of the pod now. ``fits``: an attempt would place it. ``nominated``: it waits for the
+#: end of victims. ``foreign``: another scheduler is responsible for it. ``missing-node``: it names
+#: a node that does not exist. ``no-pods``: the question is about a workload, which has no pods.
 Result = Literal[
     "bound",
     "fits",
@@ -37,24 +36,24 @@ class NodeDistance(Value, frozen=True, kw_only=True, omit_defaults=True):
     """How far one node is from fitting."""
 
     node: str
-    #: "lacks 500m", for example; "" if no distance can be measured.
+    #: The distance, such as "lacks 500m"; "" if no distance can be measured.
     distance: str = ""
 
 
 class Cause(Value, frozen=True, kw_only=True, omit_defaults=True):
-    """One reason, with the nodes that it keeps out."""
+    """One reason, with the nodes that it rejects."""
 
-    #: The plugin that rejects; "" for what no plugin decides.
+    #: The rejecting plugin; "": no plugin decides this.
     plugin: str
-    #: kube-scheduler's words.
+    #: The reason in kube-scheduler's words.
     reason: str
-    #: How many nodes it keeps out; 0: it rejects the pod as a whole.
+    #: The number of nodes that it rejects; 0: it rejects the pod as a whole.
     nodes: int = 0
     #: The node that is nearest to fitting.
     nearest: NodeDistance | None = None
     #: Some of the nodes, sorted.
     examples: tuple[str, ...] = ()
-    #: What stands behind the reason: taints, terms, domains with their counts, objects.
+    #: The details of the reason: taints, terms, domains with their counts, objects.
     details: tuple[str, ...] = ()
     #: Whether preemption could help at these nodes.
     is_preemptible: bool = False
@@ -69,9 +68,9 @@ class Budget(Value, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Preemption(Value, frozen=True, kw_only=True, omit_defaults=True):
-    """What preemption comes to."""
+    """The result of preemption."""
 
-    #: kube-scheduler's words, or a sentence of our own where it says nothing.
+    #: kube-scheduler's words, or a sentence of Bayplan if kube-scheduler says nothing.
     verdict: str
     nominated_node: str = ""
     victims: tuple[str, ...] = ()
@@ -85,24 +84,25 @@ class GroupLevel(Value, frozen=True, kw_only=True, omit_defaults=True):
     level: str
     node_label: str
     constraint: Literal["required", "preferred", "slices"]
-    #: Members that share a domain.
+    #: The number of members that share a domain.
     size: int
-    #: Domains, and those of them that can take ``size`` members. For members of several templates
-    #: the second is an upper bound.
+    #: The number of domains, and of those that can take ``size`` members. For members of several
+    #: templates, the second number is an upper bound.
     domains: int = 0
     sufficient: int = 0
-    #: Of a group in slices: the slices, and how many fit at most.
+    #: For a group in slices: the number of slices, and how many of them fit at most.
     slices: int = 0
     fitting_slices: int = 0
-    #: The domain that can take most members, in slices beyond its whole slices; "": none exists, or
-    #: all slices fit.
+    #: The domain that can take most members, or for a group in slices, most members beyond its
+    #: whole slices; "": no domain exists, or all slices fit.
     nearest: str = ""
-    #: Members that it can take.
+    #: The number of members that it can take.
     fitting: int = 0
     #: Resource → how much more must be free there. Empty: enough is free in total, or other pods
     #: keep the domain from being exclusive.
     lacking: dict[str, str] = {}
-    #: Some of the pods that hold it, the lowest priority first; how many there are; their groups.
+    #: Some of the pods that hold what is lacking, the lowest priority first; the number of all of
+    #: them; and their groups.
     in_the_way: tuple[str, ...] = ()
     in_the_way_count: int = 0
     groups_in_the_way: tuple[str, ...] = ()
@@ -113,20 +113,20 @@ class Group(Value, frozen=True, kw_only=True, omit_defaults=True):
 
     name: str
     kind: str
-    #: Members that exist, that the group needs, and that have a node.
+    #: The numbers of members that exist, that the group needs, and that have a node.
     have: int
     need: int
     placed: int
-    #: Members that this attempt could place.
+    #: The number of members that this attempt could place.
     fitting: int = 0
     first_failing_member: str = ""
     domain: str = ""
-    #: Nodes that have no place for one more member, because they are full.
+    #: The number of nodes that cannot take one more member, because they are full.
     saturated_nodes: int = 0
-    #: Nodes that no member may use, whatever is free.
+    #: The number of nodes that no member may use, whatever is free.
     excluded_nodes: int = 0
     message: str = ""
-    #: The levels of the topology that it names; only if it does not fit.
+    #: The levels of the topology that the group names. It has them only if the group does not fit.
     levels: tuple[GroupLevel, ...] = ()
 
 
@@ -135,7 +135,7 @@ class Change(Value, frozen=True, kw_only=True, omit_defaults=True):
     recreate), create or delete."""
 
     verb: Literal["patch", "replace", "create", "delete"]
-    #: apiVersion and kind, as in "apps/v1 Deployment".
+    #: apiVersion and kind, such as "apps/v1 Deployment".
     kind: str
     name: str
     namespace: str = ""
@@ -151,25 +151,25 @@ class Fix(Value, frozen=True, kw_only=True, omit_defaults=True):
     The commands were tried in a model of the cluster, with its admission and controllers.
     """
 
-    #: What changes: pod, object, workload or node.
+    #: The kind of object that changes: pod, object, workload or node.
     changes_what: Literal["pod", "object", "workload", "node"]
     #: One line per step. Several steps work only together.
     steps: tuple[str, ...]
-    #: Where the pod would go.
+    #: The node to which the pod would go.
     node: str
     changes: tuple[Change, ...]
     #: Commands for a shell, one line each. None: only a person or another tool can do it.
     commands: tuple[str, ...] = ()
-    #: What the commands create, for a reader.
+    #: The manifests of what the commands create, for a reader.
     manifest: str = ""
-    #: The object whose pod template changes, as in "Deployment default/web"; "": none.
+    #: The object whose pod template changes, such as "Deployment default/web"; "": none.
     target: str = ""
-    #: The tool that writes the target again and again, as in "Helm release shop"; "": none.
+    #: The tool that writes the target again and again, such as "Helm release shop"; "": none.
     managed_by: str = ""
-    #: Pods of the workload that wait, and how many of them get a node.
+    #: The number of pods of the workload that wait, and of those that get a node.
     waiting: int = 1
     helped: int = 1
-    #: Whether not all of them were tried, so that more than ``helped`` may get a node.
+    #: Whether some of them were not tried, so that more than ``helped`` may get a node.
     is_bounded: bool = False
     #: What the reader should know before the change.
     notes: tuple[str, ...] = ()
@@ -184,7 +184,7 @@ class NodeComparison(Value, frozen=True, kw_only=True, omit_defaults=True):
     """One node as a place for a bound pod."""
 
     node: str
-    #: None: the node is rejected.
+    #: The total score; None: the node is rejected.
     total: int | None = None
     #: Plugin → weighted score.
     scores: dict[str, int] = {}
@@ -196,7 +196,7 @@ class Comparison(Value, frozen=True, kw_only=True, omit_defaults=True):
 
     node: str
     feasible: int
-    #: Nodes with a higher total, and other nodes with the same total.
+    #: The number of nodes with a higher total, and of other nodes with the same total.
     better: int
     equal: int
     #: The pod's node first, then the best nodes.
@@ -211,16 +211,16 @@ class WorkloadPods(Value, frozen=True, kw_only=True):
     kind: str
     #: "namespace/name"
     name: str
-    #: Pods that have not ended, and those of them that have a node.
+    #: The number of pods that have not ended, and of those that have a node.
     pods: int = 0
     placed: int = 0
-    #: Of those that wait, how many get a node as things are. The answer is about the next one or,
-    #: if all get a node, about the first.
+    #: The number of waiting pods that get a node without any change. The answer is about the next
+    #: waiting pod or, if all get a node, about the first one.
     fitting: int = 0
 
 
 class Explanation(Answer, frozen=True, kw_only=True):
-    """Why a pod has a node or none, and what would give it one."""
+    """Why a pod has a node or none, and which changes would give it one."""
 
     kind: Literal["Explanation"] = "Explanation"
     field_of_list: ClassVar[str] = "causes"
@@ -229,14 +229,14 @@ class Explanation(Answer, frozen=True, kw_only=True):
     scheduler: str
     result: Result
     source: str = ""
-    #: Of the folder of a run: its moment that the answer is about.
+    #: For the folder of a run: the moment that the answer is about.
     moment: RunMoment | None = None
     node: str = ""
     #: kube-scheduler's sentence, computed now; "" if the pod has or gets a node.
     message: str = ""
-    #: The sentence in the pod's status, where it differs.
+    #: The sentence in the pod's status, if it differs.
     stored_message: str = ""
-    #: None: the question named the pod.
+    #: The workload that the question named; None: the question named the pod.
     workload: WorkloadPods | None = None
     node_count: int = 0
     feasible_count: int = 0
@@ -244,14 +244,15 @@ class Explanation(Answer, frozen=True, kw_only=True):
     preemption: Preemption | None = None
     group: Group | None = None
     fixes: tuple[Fix, ...] = ()
-    #: How many changes were tried to find the fixes.
+    #: The number of changes that were tried to find the fixes.
     trials: int = 0
     comparison: Comparison | None = None
     #: What the answer leaves out, and what the reader should know.
     remarks: tuple[str, ...] = ()
 
     def parts(self, *, is_wide: bool = False) -> list[RenderableType]:
-        """The answer first. ``is_wide``: with examples of nodes and with manifests."""
+        """The parts of the answer, the state of the pod first. ``is_wide``: whether to show
+        examples of nodes, and manifests."""
         parts: list[RenderableType] = [Text(_headline(self), style="bold")]
         if self.workload is not None and self.pod:
             parts[:0] = [Text(_workload_line(self.workload, self.pod)), BLANK]
@@ -286,7 +287,7 @@ class Explanation(Answer, frozen=True, kw_only=True):
         return parts
 
     def _repeats(self, preemption: Preemption) -> bool:
-        """Whether the message has all that is to be said about preemption."""
+        """Whether the message says all about preemption."""
         has_more = preemption.victims or preemption.budgets
         return preemption.verdict in self.message and not has_more
 
@@ -296,7 +297,7 @@ class Explanation(Answer, frozen=True, kw_only=True):
         return Rows(headings, map(_cause_row, self.causes))
 
     def names(self) -> Iterator[str]:
-        """The pod; of a workload without pods, its own name."""
+        """The name of the pod; for a workload without pods, the name of the workload."""
         yield self.pod or (self.workload.name if self.workload is not None else "")
 
 
@@ -328,7 +329,7 @@ def _workload_line(workload: WorkloadPods, pod: str) -> str:
 
 
 def _headline(explanation: Explanation) -> str:
-    """kube-scheduler's own sentence, where there is one."""
+    """The first line: kube-scheduler's own sentence, if there is one."""
     pod, result = explanation.pod, explanation.result
     if explanation.message:
         return explanation.message
@@ -394,7 +395,7 @@ def _level_lines(level: GroupLevel) -> Iterator[str]:
 
 
 def _cause(cause: Cause, *, is_wide: bool, omitted: Set[str]) -> Iterator[RenderableType]:
-    """``omitted``: details that are shown already."""
+    """The lines of a cause. ``omitted``: the details that are already shown."""
     plugin = f" ({cause.plugin})" if cause.plugin else ""
     if not cause.nodes:
         yield Text(f"  {cause.reason}{plugin}")
@@ -433,7 +434,8 @@ def _fix(number: int, fix: Fix, *, is_wide: bool) -> Iterator[RenderableType]:
     for note in fix.notes:
         yield Text(f"     note: {note}")
     for command in fix.commands:
-        # A terminal breaks a long line where it ends; a line break here would be part of the copy.
+        # The line is not wrapped, because a line break here would be copied, too. A terminal breaks
+        # a long line by itself.
         yield Text(f"       {command}", style="cyan", no_wrap=True, overflow="ignore")
     if is_wide and fix.manifest:
         for line in fix.manifest.splitlines():

@@ -15,7 +15,8 @@ from bayplan.printable import printable
 
 
 def large_request_remarks(model: ClusterModel, pods: Iterable[Pod]) -> tuple[str, ...]:
-    """Of each request of these pods that the scheduler of the model counts as another amount."""
+    """A remark on each request of these pods that the scheduler of the model counts as another
+    amount."""
     if model.scheduler.pod_rules.large_requests_saturate:
         return ()
     return tuple(dict.fromkeys(text for pod in pods for text in _remarks(model, pod)))

@@ -3,8 +3,8 @@
 For each node label that the group names, the free amounts say how many members the nodes of each
 domain can take. Nodes that a plugin rejects for another reason than amounts do not count. For
 members of several templates the number is an upper bound, because each template is counted alone.
-The nearest domain can take most members. In the way are the pods of its nodes that hold what the
-domain lacks; members of the group and pods of DaemonSets do not count.
+The nearest domain is the one that can take most members. The pods in the way are the pods on its
+nodes that hold what the domain lacks. Members of the group and pods of DaemonSets do not count.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ from bayplan.state.columns import Int64s, Mask
 from bayplan.state.pod_groups import GroupState
 from bayplan.state.pods import PodInfo
 
-#: Pods in the way that are named.
+#: The most pods in the way that are named.
 PODS_MAX: Final = 10
 
 
@@ -36,7 +36,7 @@ class LevelOfGroup(NamedTuple):
 
     node_label: str
     constraint: Literal["required", "preferred", "slices"]
-    #: Members that share a domain.
+    #: The number of members that share a domain.
     size: int
 
 
@@ -48,14 +48,15 @@ class ComparedLevel(NamedTuple):
 
 
 def levels_of(model: ClusterModel, state: GroupState) -> tuple[ComparedLevel, ...]:
-    """The levels of a group that waits, the required one first; none: it names no node label."""
+    """The levels of a group that waits, the required one first. There are none if the group names
+    no node label."""
     named, waiting = list(_named(state)), _waiting(model, state)
     if not named or not waiting:
         return ()
     exclusive, rooms = ExclusiveDomains(model.scheduler.pod_groups), list[_Room]()
 
     def look(cycle: Cycle) -> None:
-        # At the first cycle no member is placed.
+        # At the first cycle, no member is placed yet.
         if not rooms:
             barred, _ = exclusive.barred_nodes(cycle.snapshot, cycle.pod)
             rooms.append(_Room(cycle, waiting, [each.node_label for each in named], barred))
@@ -114,9 +115,10 @@ class _Room:
         shapes = {id(pod.shape): pod for pod in members}
         self.names = nodes.names()
         self.members = members
-        #: Nodes in domains that the group, or another one, would not have alone.
+        #: The nodes in domains that the group would not have alone, or that another group has
+        #: alone.
         self.barred = barred
-        #: One member of each template, and how many members it has.
+        #: One member of each template, and the number of its members.
         self.kinds = list(shapes.values())
         self.counts = [sum(pod.shape is kind.shape for pod in members) for kind in self.kinds]
         self.requests: list[Mapping[str, int]] = [{**kind.requests, PODS: 1} for kind in self.kinds]
@@ -164,7 +166,7 @@ class _Level:
                 nodes.setdefault(domain, []).append(position)
         self._nodes = {domain: nodes[domain] for domain in in_natural_order(nodes)}
         places = [room.places(kind, usable[kind]) for kind in range(len(room.kinds))]
-        #: Domain → members that it can take at most.
+        #: Domain → the most members that it can take.
         self._fitting = {
             domain: sum(
                 min(count, int(of_kind[positions].sum()))
@@ -215,7 +217,8 @@ class _Level:
         return fitting % size if self._named.constraint == "slices" else fitting
 
     def _nearest(self) -> str | None:
-        """The domain with room for most members; of a group in slices, beyond whole slices."""
+        """The domain with room for most members; for a group in slices, for most members beyond
+        whole slices."""
         return max(self._fitting, key=self._beyond, default=None)
 
     def _lacking(self, domain: str) -> dict[str, int]:

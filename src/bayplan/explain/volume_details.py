@@ -1,8 +1,8 @@
-"""What stands behind a rejection for volumes: claims, volumes, classes, capacities and limits.
+"""The details of a rejection for volumes: claims, volumes, classes, capacities and limits.
 
 A claim without a volume has a line for each PersistentVolume that could have been meant, the
-nearest first, and says why it does not match. Then come the topology of the class and the
-CSIStorageCapacity objects, if volumes are provisioned.
+nearest first. The line says why the volume does not match. Then come the topology of the class and
+the CSIStorageCapacity objects, if volumes are provisioned.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -44,14 +44,14 @@ from bayplan.state.storage_infos import CapacityInfo, ClaimInfo, VolumeInfo
 CSI_DRIVER = "storage.k8s.io/v1 CSIDriver"
 CSI_STORAGE_CAPACITY = "storage.k8s.io/v1 CSIStorageCapacity"
 ZONE_LABELS = (ZONE, REGION, BETA_ZONE, BETA_REGION)
-#: Volumes of one claim that have a line each, and capacities.
+#: The most volumes of one claim that have a line each, and the most capacities.
 _VOLUMES_MAX = 4
 _CAPACITIES_MAX = 4
 _SHARED_MATCH = "matches, but serves one claim only, and another claim of the pod matches, too"
 
 
 def volume_details(model: ClusterModel, pod: PodInfo, nodes: Sequence[str] = ()) -> Iterator[str]:
-    """For each claim of the pod a line, and lines about what it might be bound to.
+    """A line for each claim of the pod, and lines about the volumes that it might be bound to.
 
     ``nodes``: the rejected nodes.
     """
@@ -98,7 +98,8 @@ def _is_named(reference: ObjectReference, claim: PersistentVolumeClaim) -> bool:
 
 
 def _is_another(reference: ObjectReference, claim: PersistentVolumeClaim) -> bool:
-    """Whether a volume is bound to another claim: by its name, or an earlier one of this name."""
+    """Whether a volume is bound to another claim, which has another name, or had this name
+    earlier."""
     if not _is_named(reference, claim):
         return True
     return bool(reference.uid and claim.metadata.uid and reference.uid != claim.metadata.uid)
@@ -157,7 +158,7 @@ def _volumes(model: ClusterModel, claim: ClaimInfo, nodes: Sequence[Node]) -> It
 def _mismatches(
     model: ClusterModel, volume: VolumeInfo, claim: ClaimInfo, nodes: Sequence[Node]
 ) -> Iterator[str]:
-    """Why a volume is not the one for a claim: the rules of VolumeBinding, all of them."""
+    """All the rules of VolumeBinding by which a volume does not match a claim."""
     spec, claim_spec = volume.volume.spec, claim.claim.spec
     if volume.size_nanos < (claim.size_nanos or 0):
         requested = _size(claim_spec.resources.requests)
@@ -310,7 +311,7 @@ def _capacity_text(capacity: CSIStorageCapacity) -> str:
 
 
 def limit_details(diagnosis: Diagnosis, nodes: Sequence[str]) -> Iterator[str]:
-    """Driver, limit and attached volumes, for each kind of numbers."""
+    """Lines with driver, limit and attached volumes, one for each distinct set of numbers."""
     places: dict[str, list[str]] = {}
     for node in in_natural_order(nodes):
         for count in diagnosis.volume_counts.get(node, ()):
@@ -324,8 +325,8 @@ def limit_details(diagnosis: Diagnosis, nodes: Sequence[str]) -> Iterator[str]:
 
 
 def conflict_details(model: ClusterModel, pod: PodInfo, nodes: Sequence[str]) -> Iterator[str]:
-    """Claims that do not exist, and the pods that use a claim which only one pod may use, or a disk
-    of the pod."""
+    """Lines about claims that do not exist, and about pods that use a disk of the pod or a claim
+    that only one pod may use."""
     for key in dict.fromkeys(pod.claim_keys()):
         if model.get(PERSISTENT_VOLUME_CLAIM, *key.split("/", 1)) is None:
             yield f"PersistentVolumeClaim {key} does not exist"

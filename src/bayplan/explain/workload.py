@@ -1,8 +1,8 @@
-"""explain_workload: why the pods of a workload wait, told by one of them.
+"""explain_workload: why the pods of a workload wait, explained for one of them.
 
-It is the one that the scheduler would try first, of those that get no node once the pods before
-them have theirs. A workload without pods has a reason of its
-own: a Job is suspended, there are no replicas, or Bayplan does not know the kind of the workload.
+The waiting pods are placed in the order of the scheduler's queue, and the answer is about the first
+one that gets no node. A workload without pods has a reason of its own: a Job is suspended, there
+are no replicas, or Bayplan does not know the kind of the workload.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ from bayplan.sim.input.controller_kinds import CONTROLLERS
 from bayplan.state.pods import DEFAULT_NAMESPACE, PodInfo
 
 POD_GROUP = "podgroup"
-#: A chain of owners is not longer: a Deployment owns a ReplicaSet owns a pod.
+#: The longest chain of owners: a Deployment owns a ReplicaSet, which owns a pod.
 _OWNERS_MAX = 6
 
 
@@ -34,8 +34,9 @@ class NoSuchWorkloadError(Exception):
 def explain_workload(
     model: ClusterModel, kind: str, name: str, *, with_fixes: bool = True
 ) -> Explanation:
-    """``kind``: as owner references have it, in any case, or `POD_GROUP`; "": any kind. ``name``:
-    "namespace/name". ``with_fixes``: see `explain_pod`. Raises NoSuchWorkloadError."""
+    """The explanation of a workload. ``kind``: the kind as owner references have it, in upper or
+    lower case, or `POD_GROUP`; "": any kind. ``name``: "namespace/name". ``with_fixes``: see
+    `explain_pod`. Raises NoSuchWorkloadError."""
     owners = owners_of(model)
     namespace, _, own = name.partition("/")
     present = (pod for pod in _present(model) if pod.metadata.namespace == namespace)
@@ -58,7 +59,7 @@ def explain_workload(
     if explanation is None:
         explanation = explain_pod(model, first, with_fixes=with_fixes)
     if kind == POD_GROUP:
-        return explanation  # which has the counts of the group
+        return explanation  # This member has the counts of the group.
     counts = WorkloadPods(
         kind=_short(_owner(model, owners, pods[0], kind=kind, name=own), kind),
         name=name,
@@ -70,8 +71,8 @@ def explain_workload(
 
 
 def _place(model: ClusterModel, in_order: Sequence[PodInfo]) -> int:
-    """Place the pods up to the first that gets no node. Returns how many were placed. The pods of a
-    group have one answer, so none of them is placed."""
+    """Place the pods before the first one that gets no node. Returns how many were placed. The pods
+    of a group have one answer, so none of them is placed."""
     for count, info in enumerate(in_order):
         if info.group_key is not None or not model.attempt(info.key).fits:
             return count
@@ -104,7 +105,7 @@ def _owner(
 
 
 def _short(key: ObjectKey | None, kind: str) -> str:
-    """The kind as its objects have it."""
+    """The kind as objects write it."""
     return kind if key is None else key.kind.rpartition(" ")[2]
 
 
@@ -146,7 +147,7 @@ def _without_pods(model: ClusterModel, owners: Owners, kind: str, name: str) -> 
     unknown = [
         key
         for key in model.source.unknown_workloads
-        # Of a kind that is not known, nothing says whether its objects are in namespaces.
+        # Nothing says whether the objects of an unknown kind are in namespaces.
         if key.name == own and key.namespace in (namespace, "")
     ]
     unknown.sort(key=lambda key: not _is_kind(key, kind))
@@ -173,7 +174,7 @@ def _answer(model: ClusterModel, key: ObjectKey, why: str) -> Explanation:
 
 
 def _no_such(model: ClusterModel, kind: str, name: str) -> str:
-    """That there is no such workload, and which name may be meant."""
+    """The message that there is no such workload, with the name that may be meant."""
     items = (item for each in CONTROLLERS for item in model.store.items(each))
     keys = (key for key, _ in items if _is_kind(key, kind))
     names = {f"{key.namespace}/{key.name}" for key in keys}

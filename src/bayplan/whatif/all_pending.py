@@ -1,13 +1,14 @@
 """Why all pods of a cluster wait: by workload and by the decisive cause, the largest group first.
 
-First the pods that wait are placed as far as they fit (`placing`): those that get a node wait for
-nothing but their turn. Of the others, equal pods of one workload have one answer, so one pod of
-each is tried. The decisive cause of a pod is the one whose removal would make most nodes feasible:
-the reason that alone rejects most nodes. For that, each Filter plugin evaluates all nodes; in an
-attempt, a plugin evaluates only the nodes that the plugins before it did not reject.
+First the pods that wait are placed as far as they fit (`placing`). Those that get a node wait only
+for their turn. Among the others, equal pods of one workload have one answer, so one pod of each
+workload is tried. The decisive cause of a pod is the one whose removal would make most nodes
+feasible, which is the reason that alone rejects most nodes. For that, each Filter plugin evaluates
+all nodes; in an attempt, a plugin evaluates only the nodes that the plugins before it did not
+reject.
 
 Each group gets its mildest fix, tried as in `bayplan why`. The search of all groups together is
-bounded, by the size of the cluster; the largest groups come first.
+bounded, and the bound follows from the size of the cluster. The largest groups come first.
 """
 
 from collections import Counter, defaultdict
@@ -43,9 +44,9 @@ from bayplan.whatif.text import note_lines
 
 _INSUFFICIENT = "Insufficient "
 _EXAMPLES_MAX = 5
-#: One group: attempts to find its fix, and candidates whose commands are tried.
+#: The bounds for one group: attempts to find its fix, and candidates whose commands are tried.
 _TRIALS_MAX, _WRITTEN_MAX = 24, 3
-#: All groups: attempts times nodes.
+#: The bound for all groups: attempts times nodes.
 _NODE_TRIALS_MAX = 2_500_000
 
 SortKey = Literal["pods", "workload", "cause"]
@@ -58,7 +59,8 @@ SortKey = Literal["pods", "workload", "cause"]
 class PendingGroup(Value, frozen=True, kw_only=True):
     """Pods of one workload that wait for one cause."""
 
-    #: "Deployment default/web"; of a pod without a controller, "Pod default/web".
+    #: The workload, such as "Deployment default/web"; for a pod without a controller, "Pod
+    #: default/web".
     workload: str
     pods: int
     #: The decisive cause, in a few words.
@@ -66,17 +68,17 @@ class PendingGroup(Value, frozen=True, kw_only=True):
     #: The plugin and the reason of the decisive cause; "": no plugin rejects the pods.
     plugin: str = ""
     reason: str = ""
-    #: Nodes that nothing else keeps from the pods.
+    #: The number of nodes that nothing else rejects for the pods.
     decisive_nodes: int = 0
-    #: kube-scheduler's sentence about the first of the pods, and its reasons in short words, each
-    #: with its number of nodes.
+    #: kube-scheduler's sentence about the first pod, and its reasons in short words, each with its
+    #: number of nodes.
     message: str = ""
     short_message: str = ""
     #: "namespace/name" of some of the pods.
     examples: tuple[str, ...]
-    #: The mildest fix that was tried; null: none is known, or the search was bounded.
+    #: The mildest fix that was tried; null: no fix is known, or the search ended at its bound.
     fix: Fix | None = None
-    #: Whether a fix was looked for.
+    #: Whether the search looked for a fix.
     is_searched: bool = False
 
     @property
@@ -96,19 +98,19 @@ class PendingPods(Answer, frozen=True, kw_only=True):
     field_of_list: ClassVar[str] = "groups"
     #: The name of the cluster, for messages.
     cluster: str
-    #: Of the folder of a run: its moment that the answer is about.
+    #: For the folder of a run: the moment that the answer is about.
     moment: RunMoment | None = None
     nodes: int
-    #: Pods that wait, and those of them that get a node without any change.
+    #: The number of pods that wait, and of those that get a node without any change.
     pods: int
     fitting: int = 0
-    #: Of the pods; "": all.
+    #: The namespace of the pods; "": all namespaces.
     namespace: str = ""
-    #: What their labels match, as for `kubectl -l`; "": all.
+    #: The selector of their labels, as for `kubectl -l`; "": all pods.
     labels: str = ""
-    #: The largest group first.
+    #: The groups, the largest first.
     groups: tuple[PendingGroup, ...]
-    #: How many changes were tried to find the fixes.
+    #: The number of changes that were tried to find the fixes.
     trials: int = 0
     notes: tuple[str, ...] = ()
 
@@ -169,9 +171,9 @@ def all_pending(
 ) -> PendingPods:
     """Why the pods of a cluster wait. The model stays as it is.
 
-    ``namespace``: of the pods; "": all. ``labels``: as for `kubectl -l`; "": all. ``on_step`` is
-    called before each attempt, and may raise. Raises BadInputError for an unknown namespace and
-    for wrong labels.
+    ``namespace``: the one of the pods; "": all namespaces. ``labels``: a selector as for `kubectl
+    -l`; "": all pods. ``on_step`` is called before each attempt, and may raise an exception. Raises
+    BadInputError for an unknown namespace and for wrong labels.
     """
     try:
         selector = selector_of_text(labels)
@@ -216,7 +218,7 @@ _SORTS: dict[SortKey, Callable[[PendingGroup], tuple[Any, ...]]] = {
 
 
 def _foreign(model: ClusterModel, is_chosen: Callable[[Pod], bool]) -> Iterator[str]:
-    """How many pods without a node wait for other schedulers."""
+    """The number of pods without a node that wait for other schedulers."""
     is_responsible_for = model.scheduler.is_responsible_for
     counts: Counter[str] = Counter()
     for pod in model.objects(POD):
@@ -250,8 +252,8 @@ class _Group(NamedTuple):
 def _groups(
     model: ClusterModel, waiting: Iterable[PodInfo], on_step: Callable[[], None]
 ) -> Iterator[_Group]:
-    """Pods by workload and cause. One of the equal pods of a workload is tried. So is one member of
-    a pod group, because all members wait for the same cause."""
+    """The pods by workload and cause. Of the equal pods of a workload, one is tried. Of a pod
+    group, one member is tried, because all members wait for the same cause."""
     equal: dict[tuple[str, Hashable], list[PodInfo]] = defaultdict(list)
     for pod in waiting:
         equal[workload_of(pod.pod), pod.group_key or id(pod.shape)].append(pod)
@@ -339,7 +341,7 @@ def _cause_of(model: ClusterModel, pod: PodInfo) -> tuple[_Cause, str]:
 
 
 def _whole(model: ClusterModel, attempt: Attempt) -> str:
-    """Why a pod waits that no node was evaluated for."""
+    """Why a pod waits for which no node was evaluated."""
     if attempt.result == "gated":
         gates = ", ".join(gate.name for gate in attempt.pod.spec.scheduling_gates or ())
         return f"scheduling gates: {gates}" if gates else attempt.reason or "held back"
@@ -349,12 +351,13 @@ def _whole(model: ClusterModel, attempt: Attempt) -> str:
 
 
 def _decisive(cycle: Cycle) -> _Cause | None:
-    """The reason that alone rejects most nodes; without one, the reason of most nodes."""
+    """The reason that alone rejects most nodes; without such a reason, the reason that rejects most
+    nodes."""
     nodes = cycle.snapshot.nodes
     if not len(nodes):
         return None
     if cycle.feasibility is None:
-        # A plugin rejects the pod before it looks at nodes: a claim is missing, for example.
+        # A plugin rejects the pod before it looks at nodes, for example because a claim is missing.
         status = cycle.status
         reason = "" if status is None else ", ".join(status.reasons)
         return None if status is None or not reason else _Cause(reason, status.plugin, reason)
@@ -383,8 +386,9 @@ def _decisive(cycle: Cycle) -> _Cause | None:
 
 
 def _shortage(cycle: Cycle, resource: str, mask: NDArray[np.bool_]) -> str:
-    """ "no node has 8 nvidia.com/gpu free; 12 nodes have 4". Where nodes that the pod may not use
-    have more, "40 nodes lack cpu: 3 needed, at most 2 free". ``mask``: the nodes that lack it."""
+    """A sentence such as "no node has 8 nvidia.com/gpu free; 12 nodes have 4". If nodes that the
+    pod may not use have more, "40 nodes lack cpu: 3 needed, at most 2 free". ``mask``: the nodes
+    that lack the resource."""
     nodes = cycle.snapshot.nodes
     free = nodes.allocatable(resource) - nodes.requested(resource)
     request = cycle.pod.requests.get(resource, 0)

@@ -1,9 +1,9 @@
 """Changes of a cluster, made in a model: nodes come and go, workloads are applied and scaled.
 
 All changes happen at one moment, in the order of `sim.input.what_if`. Then the pods without a node
-are tried in the order of the scheduler's queue, as `placing` has it: among pods of one priority,
-those that wait already come before those that are new. Pods of drained nodes are evicted and
-replaced one by one, as disruption budgets allow.
+are tried in the order of the scheduler's queue (`placing`). Among pods of one priority, those that
+wait already come before the new ones. Pods of drained nodes are evicted and replaced one by one, as
+disruption budgets allow.
 """
 
 from collections import defaultdict, deque
@@ -67,16 +67,16 @@ _NEW_TEMPLATE_NOTE = (
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of the changes."""
+    """The outcome of the changes."""
 
-    #: Pods that got a node.
+    #: The pods that got a node.
     moves: list[Move] = field(default_factory=list[Move])
     #: Pods that have no node and did not wait before the changes.
     left_over: list[LeftOver] = field(default_factory=list[LeftOver])
     #: Pods that wait, and waited before the changes, too.
     waited_before: list[LeftOver] = field(default_factory=list[LeftOver])
     blocked: list[BlockedPod] = field(default_factory=list[BlockedPod])
-    #: Pods that go and are not created again, by the reason.
+    #: The pods that go and are not created again, by the reason.
     gone: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     notes: list[str] = field(default_factory=list[str])
 
@@ -91,9 +91,9 @@ def make_changes(
 ) -> Outcome:
     """Change a model at rest, and place what has to be placed. Raises BadInputError.
 
-    ``force``: pods without a controller may be evicted, as with `kubectl drain --force`.
-    ``on_step`` is called before each pod is tried, and may raise. Undo the changes with
-    `ClusterModel.trial`.
+    ``force``: whether pods without a controller may be evicted, as with `kubectl drain --force`.
+    ``on_step`` is called before each pod is tried, and may raise an exception. Undo the changes
+    with `ClusterModel.trial`.
     """
     changes = _Changes(model, read, force=force, on_step=on_step)
     for new in change.add:
@@ -119,11 +119,11 @@ def make_changes(
 def check_changes(
     model: ClusterModel, change: WhatIf, read: AdditionsReader, places: Sequence[str] = ()
 ) -> None:
-    """Raises BadInputError with a line for each problem of an object, and for each node of a change
-    that is not there.
+    """Raises BadInputError with a line for each problem of an object, and for each node that a
+    change names and that does not exist.
 
-    ``places``: of the first objects to apply, those that have a file; the others have their place
-    in the document.
+    ``places``: the places of the first objects to apply, which have a file. The other objects have
+    their place in the document.
     """
     parts = [
         Part(content, places[index] if index < len(places) else f"apply[{index}]")
@@ -149,7 +149,7 @@ def check_changes(
 
 
 def _applied(model: ClusterModel, manifest: Content) -> Content:
-    """An object after a manifest was applied: a new one, or one of the cluster that is changed.
+    """The object after a manifest was applied. It is a new object, or a changed one of the cluster.
 
     Raises BadInputError.
     """
@@ -167,7 +167,8 @@ def _applied(model: ClusterModel, manifest: Content) -> Content:
 
 
 def _is_read(model: ClusterModel, content: Content) -> bool:
-    """Whether an object to apply passes through the API server: it is new, or makes pods."""
+    """Whether an object to apply passes through the API server. It does if it is new or makes
+    pods."""
     key = key_of(content)
     return key.kind in CONTROLLERS or model.get(*key) is None
 
@@ -201,7 +202,7 @@ class _Changes:
         self._placer.place_waiting()
 
     def finished(self) -> Outcome:
-        """What came of the changes, after the pods that wait were tried a last time."""
+        """The outcome of the changes, after the pods that wait were tried a last time."""
         self._placer.place_waiting()
         outcome = self._outcome
         outcome.gone = self._placer.gone
@@ -220,7 +221,7 @@ class _Changes:
         return cast(Node, node)
 
     def add_nodes(self, new: NewNodes) -> None:
-        """Copies of a node. The pods of their DaemonSets are the first that are placed there."""
+        """Add copies of a node. The pods of their DaemonSets are placed there first."""
         template = self._node(new.template)
         own = [
             with_kind(kind, plain(each))
@@ -244,7 +245,7 @@ class _Changes:
         )
 
     def remove(self, name: str) -> None:
-        """The node is gone. Its pods are deleted and, if a controller wants them, created again."""
+        """Remove a node. Its pods are deleted and, if a controller wants them, created again."""
         self._node(name)
         pods = self._pods_on(name)
         self._model.remove(NODE, "", name)
@@ -279,7 +280,7 @@ class _Changes:
             pod = leaving.popleft()
             blocked = blocked_by(pod, budgets.of(pod), used)
             if blocked is None and is_lost and controller_kind(pod.metadata) == "StatefulSet":
-                # Its controller waits until the pod is gone, and no kubelet ends it.
+                # The controller waits until the pod is gone, but no kubelet ends it.
                 message = f"the kubelet of {name} does not answer, so that the pod does not end"
                 blocked = BlockedPod(pod=pod.key, budgets=(), message=message)
             if blocked is not None:
@@ -345,7 +346,7 @@ class _Changes:
             self._model.add(POD, _pod_copy(pods[0], name))
 
     def _controller(self, scaling: Scaling) -> tuple[ObjectKey, Content | None]:
-        """The workload of a scaling, and its content if that was read."""
+        """The workload to scale, and its content if that was read."""
         for kind in CONTROLLERS:
             if kind.rpartition(" ")[2] != scaling.kind:
                 continue
@@ -415,7 +416,7 @@ def _template(controller: Content) -> Content:
 
 
 def _node_copy(template: Node, name: str) -> Node:
-    """A ready node that offers the same, without pods."""
+    """A ready node without pods that offers the same amounts."""
     labels = dict(template.metadata.labels or {})
     if HOSTNAME_LABEL in labels:
         labels[HOSTNAME_LABEL] = name

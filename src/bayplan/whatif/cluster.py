@@ -74,7 +74,7 @@ class Requests(TypedDict, total=False):
 
     cpu: str | float
     memory: str | int
-    #: Of the kind that nodes offer.
+    #: The number of GPUs, of the kind that the nodes offer.
     gpu: int
     #: Resource → amount.
     resources: Mapping[str, str | int]
@@ -83,9 +83,9 @@ class Requests(TypedDict, total=False):
 
 
 class ClusterOptions(TypedDict, total=False):
-    """With what a cluster is scheduled."""
+    """The configuration, plugins, version and seed with which a cluster is scheduled."""
 
-    #: A file, the values of a document, or None: one profile, default-scheduler.
+    #: A file, or the values of a document. None: one profile, default-scheduler.
     config: ConfigurationSource
     #: Files with plugins, or classes of plugins.
     plugins: Sequence[PluginSource]
@@ -118,8 +118,8 @@ class Cluster:
     def __init__(
         self, source: ClusterPicture | ClusterModel, **options: Unpack[ClusterOptions]
     ) -> None:
-        """See `from_files`, `from_run`. ``source``: a model was made with ``options``. Raises
-        BadInputError."""
+        """See `from_files` and `from_run`. ``source``: the model, which was made with ``options``.
+        Raises BadInputError."""
         config, registry = _settings(options)
         self._kinds: PodGroupKinds = group_kinds(config.spec.pod_groups.kinds)
         default = options.get("config") is None
@@ -139,7 +139,7 @@ class Cluster:
     def from_files(cls, *sources: InputSource, **options: Unpack[ClusterOptions]) -> Self:
         """A cluster from files, folders, standard input ("-") and objects as plain values.
 
-        Controllers get the pods that they lack, as pending ones. Raises BadInputError.
+        Controllers get the pods that they lack, as pending pods. Raises BadInputError.
         """
         config, registry = _settings(options)
         kinds = {*registry.kinds, *group_kinds(config.spec.pod_groups.kinds)}
@@ -177,14 +177,15 @@ class Cluster:
     ) -> Self:
         """A live cluster as it is now; only gets and lists are sent.
 
-        ``kubeconfig``: None: the cluster that kubectl would use. ``context``: "": the current
-        context. ``whole``: read all controllers and keep the content of all objects, as
-        `whatif(until=…)` needs them. Raises ApiError and CredentialsError if the cluster cannot
-        be read.
+        ``kubeconfig``: the path of a file; None: the cluster that kubectl would use. ``context``:
+        its name; "": the current context. ``whole``: whether to read all controllers and to store
+        the content of all objects, which `whatif(until=…)` needs. Raises ApiError and
+        CredentialsError if the cluster cannot be read.
         """
         config, registry = _settings(options)
         path = None if kubeconfig is None else str(kubeconfig)
-        # A notebook has an event loop that runs: the one of the client has a thread of its own.
+        # A notebook has a running event loop, so the event loop of the client has a thread of its
+        # own.
         with ThreadPoolExecutor(1) as threads:
             seed = options.get("seed", 0)
             reading = _read_live(path, context, config, registry, is_whole=whole, seed=seed)
@@ -195,13 +196,13 @@ class Cluster:
 
     @property
     def moment(self) -> RunMoment | None:
-        """The moment of the run that the cluster is of; None: it is not from a run."""
+        """The moment of the run that the cluster shows; None: the cluster is not from a run."""
         return self._model.source.moment
 
     @property
     def nodes(self) -> DataFrame:
-        """A DataFrame: node, pods, schedulable, and cpu (cores) and memory (bytes), offered and
-        requested."""
+        """A DataFrame of the nodes: node, pods, schedulable, and cpu (cores) and memory (bytes),
+        offered and requested."""
         return frame(_NODE_COLUMNS, [self._node_row(name) for name in self._node_names()])
 
     @property
@@ -260,7 +261,7 @@ class Cluster:
         ignore_pending: bool = False,
         **requests: Unpack[Requests],
     ) -> Fit:
-        """Does a workload fit? With ``max``: how many of it do, up to ``limit``?
+        """Does a workload fit? With ``max``: how many copies of it fit, up to ``limit``?
 
             cluster.fit("job.yaml")
             cluster.fit(cpu=4, memory="16Gi", gpu=1, replicas=10)
@@ -326,9 +327,9 @@ class Cluster:
             cluster.whatif(drain="n7", add=bayplan.NewNodes(template="n9", count=3))
 
         ``change``: a `WhatIf` document, besides ``changes``, each of which is a value or several.
-        ``shapes``: whose headroom is counted; without any, that of the largest workloads.
-        ``force``: pods without a controller may be evicted. With ``until``, the changes are
-        simulated up to that time; a live cluster must have been read with ``whole``. Raises
+        ``shapes``: the shapes whose headroom is counted; without any, those of the largest
+        workloads. ``force``: pods without a controller may be evicted. With ``until``, the changes
+        are simulated up to that time; a live cluster must have been read with ``whole``. Raises
         BadInputError.
         """
         parts: dict[str, Any] = {
@@ -366,7 +367,7 @@ class Cluster:
             raise BadInputError(f"there is no pod {name}; {similar_pods(name, names)}") from None
 
     def why_all_pending(self, namespace: str = "", labels: str = "") -> PendingPods:
-        """Why all pods that wait do so, by workload and decisive cause, the largest group first.
+        """Why all pending pods wait, by workload and decisive cause, the largest group first.
 
         ``namespace``: of the pods; "": all. ``labels``: as for `kubectl -l`. Raises BadInputError
         for wrong labels.
@@ -376,8 +377,8 @@ class Cluster:
     # ---- placements that stay ---------------------------------------------------------------
 
     def schedule(self, *workload: InputSource) -> Fit:
-        """Place a workload; without one, the pods that wait. The placements stay; in a `trial`,
-        until its end. Raises BadInputError."""
+        """Place a workload, or without one the pods that wait. The placements stay; in a `trial`,
+        they stay until its end. Raises BadInputError."""
         if workload:
             return fit(self._model, self._read(workload), ignores_waiting=True)
         pods = [info.pod for info in self._model.in_queue_order()]
@@ -421,7 +422,7 @@ async def _read_live(
     is_whole: bool,
     seed: int,
 ) -> ClusterModel:
-    # Loading an HTTP client takes time, which questions about files do not need.
+    # An HTTP client takes time to load, and questions about files do not need one.
     open_client = load("bayplan.adapters.live.client:open_client")
     options = load("bayplan.adapters.live.client:ClientOptions")(
         qps=-1.0, context_name=context, accepts_gzip=True, notice_seconds=5.0

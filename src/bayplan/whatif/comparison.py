@@ -1,7 +1,7 @@
 """What would happen if something changed: the cluster before and after, side by side.
 
-Like is compared with like. Before the change, the cluster is at rest: the pods that wait were tried
-and have a node as far as they fit (`placing`). After the change, it is at rest again.
+Both states are at rest, so that the comparison is fair. Before the change, the pods that wait were
+tried and have a node as far as they fit (`placing`). After the change, the same holds.
 """
 
 from collections import Counter
@@ -51,7 +51,7 @@ from bayplan.whatif.fit import max_fit
 from bayplan.whatif.headroom import shape_names
 from bayplan.whatif.placing import Move, Placer
 
-#: Without shapes of the user, the largest workloads are counted, each up to a limit.
+#: If the user names no shapes, the largest workloads are counted, each up to a limit.
 SHAPES_MAX = 3
 _SUFFIX = "-headroom"
 HEADROOM_LIMIT = 1000
@@ -75,13 +75,13 @@ class ClusterState(Value, frozen=True, kw_only=True):
     """The numbers of a cluster at one moment."""
 
     nodes: int
-    #: Nodes that are not cordoned.
+    #: The number of nodes that are not cordoned.
     schedulable_nodes: int
     pods: int
-    #: Pods that wait for a node of this scheduler.
+    #: The number of pods of this scheduler that wait for a node.
     waiting: int
     utilization: dict[str, Utilization]
-    #: Shape → how many more pods of it fit.
+    #: Shape → the number of further pods of it that fit.
     headroom: dict[str, int]
 
 
@@ -92,11 +92,11 @@ class PodsOfReason(Value, frozen=True, kw_only=True):
     outcome: Literal["left over", "not evicted", "gone"]
     reason: str
     pods: int
-    #: The first of them.
+    #: The name of the first pod.
     examples: tuple[str, ...]
-    #: Of the pods: those that waited before the changes, too.
+    #: The number of these pods that waited before the changes, too.
     waited_before: int = 0
-    #: Budgets that do not let the pods go, as namespace/name.
+    #: The budgets that do not allow the eviction of the pods, as namespace/name.
     budgets: tuple[str, ...] = ()
 
 
@@ -108,7 +108,7 @@ class WhatIfAnswer(Answer, frozen=True, kw_only=True):
     field_of_list: ClassVar[str] = "moves"
     #: The name of the cluster, for messages.
     cluster: str
-    #: Of the folder of a run: its moment that the answer is about.
+    #: For the folder of a run: the moment that the answer is about.
     moment: RunMoment | None = None
     change: WhatIf
     #: The changes in a line.
@@ -117,8 +117,8 @@ class WhatIfAnswer(Answer, frozen=True, kw_only=True):
     configuration: str = ""
     before: ClusterState
     after: ClusterState
-    #: Pods that get a node by the changes: first those that leave one, each in the order of their
-    #: placement.
+    #: The pods that get a node through the changes. Those that leave a node come first. Both parts
+    #: are in the order of placement.
     moves: tuple[Move, ...]
     #: Pods that have no node after the changes and did not wait before them.
     left_over: tuple[LeftOver, ...]
@@ -130,9 +130,9 @@ class WhatIfAnswer(Answer, frozen=True, kw_only=True):
     blocked: tuple[BlockedPod, ...]
     #: Reason → pods that go and are not created again.
     gone: dict[str, list[str]]
-    #: All pods that have no node, are not evicted, or go, by reason.
+    #: The pods that have no node, that are not evicted, or that go, by reason.
     reasons: tuple[PodsOfReason, ...] = ()
-    #: The counts in `ClusterState.headroom` end here.
+    #: The limit of the counts in `ClusterState.headroom`.
     headroom_limit: int = HEADROOM_LIMIT
     notes: tuple[str, ...] = field(default=())
 
@@ -145,7 +145,7 @@ class WhatIfAnswer(Answer, frozen=True, kw_only=True):
     @property
     def verdict(self) -> str:
         """The answer in a line."""
-        # Another configuration moves no pod: it chooses another node for one that waits.
+        # Another configuration moves no pod, but chooses another node for a pod that waits.
         elsewhere, same = "displaced to another node", "no pod is displaced, and none gets a node"
         if self.configuration:
             elsewhere, same = "that would get another node", "no pod would get another node"
@@ -188,7 +188,7 @@ class WhatIfAnswer(Answer, frozen=True, kw_only=True):
         return [*parts, *([BLANK, *map(Text, lines)] if lines else [])]
 
     def rows(self) -> Rows:
-        """Every pod that the changes concern, with what comes of it."""
+        """Every pod that the changes concern, with its outcome."""
         return Rows(("pod", "outcome", "from", "to", "why"), self._outcomes())
 
     def _outcomes(self) -> Iterator[tuple[str, str, str, str, str]]:
@@ -227,7 +227,8 @@ class WhatIfAnswer(Answer, frozen=True, kw_only=True):
 def _displaced_table(
     displaced: Iterable[Move | LeftOver], heading: str, what: str, *, is_wide: bool
 ) -> Iterator[RenderableType]:
-    """Pods that get no other node are the first rows. ``what``: said of those left out."""
+    """The table of displaced pods. Pods that get no other node are the first rows. ``what``: the
+    words about the pods that are left out."""
     ordered = sorted(displaced, key=lambda pod: (isinstance(pod, Move), natural_key(pod.pod)))
     shown, further = _shown(ordered, is_wide=is_wide)
     replacements = [pod.replacement.rpartition("/")[2] for pod in shown]
@@ -240,7 +241,7 @@ def _displaced_table(
 
 
 def _shown(pods: Sequence[P], *, is_wide: bool) -> tuple[Sequence[P], int]:
-    """The pods with a row of their own, and how many have none."""
+    """The pods with a row of their own, and the number of the other pods."""
     shown = pods if is_wide else pods[:_MOVES_MAX]
     return shown, len(pods) - len(shown)
 
@@ -262,8 +263,8 @@ def what_if(
 ) -> WhatIfAnswer:
     """Make changes in a trial, and compare. Raises BadInputError.
 
-    ``kinds``: the kinds of pod groups. ``shapes``: whose headroom is counted; None: that of the
-    largest workloads. ``places``: see `check_changes`. ``force``, ``on_step``: see
+    ``kinds``: the kinds of pod groups. ``shapes``: the shapes whose headroom is counted; None:
+    those of the largest workloads. ``places``: see `check_changes`. ``force``, ``on_step``: see
     `make_changes`.
     """
     shapes = largest_shapes(model) if shapes is None else shapes
@@ -289,8 +290,8 @@ def what_if_answer(
     placed_before: Sequence[Move],
     configuration: str = "",
 ) -> WhatIfAnswer:
-    """``states``: before and after. ``placed_before``: pods that get a node without the changes.
-    ``configuration``: the one that takes the place of the present one."""
+    """The answer. ``states``: the states before and after. ``placed_before``: the pods that get a
+    node without the changes. ``configuration``: the one that replaces the present one."""
     text = described(change)
     if configuration:
         text = f"schedule the pods that wait with {configuration}"
@@ -314,7 +315,8 @@ def what_if_answer(
 
 
 def _reasons(outcome: Outcome) -> Iterator[PodsOfReason]:
-    """First the pods without a node: those that are newly without one are the first examples."""
+    """The pods without a node come first. Of these, pods that did not wait before are the first
+    examples."""
     left_over: dict[str, list[str]] = {}
     for one in (*outcome.left_over, *outcome.waited_before):
         left_over.setdefault(one.message, []).append(one.pod)
@@ -414,7 +416,7 @@ def largest_shapes(model: ClusterModel) -> Additions:
 
 
 def _copy(model: ClusterModel, pod: Pod) -> tuple[Pod, list[tuple[str, ApiObject]]]:
-    """A pod like the pod, with claims like those that were made for it, each with its kind."""
+    """A copy of a pod, and copies of the claims that were made for it, each with its kind."""
     name, statuses = f"{pod.metadata.name}{_SUFFIX}", pod.status.resource_claim_statuses or ()
     has_own_volumes = any(each.ephemeral for each in pod.spec.volumes or ())
     uid = f"{pod.metadata.uid}{_SUFFIX}" if statuses or has_own_volumes else None
@@ -501,7 +503,7 @@ def _count(number: int) -> str:
 
 
 def _shown_resources(before: ClusterState, after: ClusterState) -> Sequence[str]:
-    """cpu and memory, and what else pods request."""
+    """The resources to show: cpu, memory, and what else pods request."""
     used = {
         name
         for state in (before, after)

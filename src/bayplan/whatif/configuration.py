@@ -26,8 +26,8 @@ def what_if_configured(
 ) -> WhatIfAnswer:
     """Compare the present configuration with another one. The models stay as they are.
 
-    ``present``, ``model``: the same cluster with the two configurations. ``name``: of the second,
-    for messages. ``kinds``, ``shapes``: see `what_if`.
+    ``present``, ``model``: the same cluster with the two configurations. ``name``: the name of the
+    second one, for messages. ``kinds``, ``shapes``: see `what_if`.
     """
     shapes = largest_shapes(present) if shapes is None else shapes
     with present.trial(), model.trial():

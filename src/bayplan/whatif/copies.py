@@ -1,8 +1,9 @@
 """Further copies of the pods of a workload, with the objects that each copy has for itself.
 
-A copy of a pod has a name of its own, and so have the claims that were made for it: those of a
-StatefulSet's templates, of ephemeral volumes, and of resource claim templates. A copy of a pod
-group has copies of all members. Everything else is shared, as between the pods of one template.
+A copy of a pod has a name of its own. The claims that were made for the pod have copies with names
+of their own, too: those of a StatefulSet's templates, of ephemeral volumes, and of resource claim
+templates. A copy of a pod group has copies of all members. Everything else is shared, as between
+the pods of one template.
 """
 
 from collections import Counter, defaultdict
@@ -36,7 +37,8 @@ _SUFFIX = "-more-{}"
 
 @final
 class Unit:
-    """What is counted: a pod of the only template of a workload, or its only pod group."""
+    """What a question counts: the pods of the only template of a workload, or its only pod
+    group."""
 
     def __init__(
         self,
@@ -47,7 +49,7 @@ class Unit:
         objects: Iterable[Added],
         kinds: PodGroupKinds,
     ) -> None:
-        """``name``: as in "Deployment default/web" or "PodGroup default/g"."""
+        """``name``: "Deployment default/web" or "PodGroup default/g", for example."""
         #: The workload.
         self.name = name
         self._group = _group_of([*pods, *(one.pod for one in refused)][0], kinds)
@@ -75,7 +77,7 @@ class Unit:
         return {name: amount for name, amount in sorted(total.items()) if amount}
 
     def copies(self) -> Iterator[tuple[list[Added], list[Pod]]]:
-        """Copies without end: (objects, pods). The first is the original."""
+        """Yields copies without end, as (objects, pods). The first one is the original."""
         yield self._own, self.pods
         for number in count(2):
             suffix = _SUFFIX.format(number)
@@ -116,7 +118,7 @@ class Unit:
         return structs.replace(each, metadata=metadata)
 
     def _claim_copy(self, name: str, suffix: str) -> str:
-        """The claim of an ephemeral volume is named after its pod."""
+        """The copy of a claim. The claim of an ephemeral volume is named after its pod."""
         for pod in self.pods:
             for volume in pod.spec.volumes or ():
                 if volume.ephemeral and name == f"{pod.metadata.name}-{volume.name}":
@@ -206,7 +208,7 @@ def units_of(additions: Additions, kinds: PodGroupKinds) -> list[Unit]:
 
 
 def single_unit(additions: Additions, kinds: PodGroupKinds) -> Unit:
-    """The only one. Raises BadInputError if there are several, or no pods."""
+    """The only unit. Raises BadInputError if there are several units or no pods."""
     units = units_of(additions, kinds)
     if len(units) == 1:
         return units[0]

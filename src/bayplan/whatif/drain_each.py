@@ -1,7 +1,7 @@
 """Can each node, or each topology domain, be drained or removed, and which pods would be left over?
 
 Every question is a trial on one model; nothing is copied. Most questions need no trial, because a
-count proves the answer. For each shape of pods, one attempt on the cluster as it is tells the
+count proves the answer. For each shape of pods, one attempt in the unchanged cluster finds the
 nodes that can take a pod. If k pods have to move, the other k - 1 can make at most k - 1 nodes
 infeasible for a pod, and only if the feasibility of a node depends on the pods of that node alone.
 So a pod with at least k feasible nodes outside of the domain fits, wherever the other pods go. A
@@ -50,11 +50,11 @@ from bayplan.whatif.evictions import (
 from bayplan.whatif.placing import placed_first
 from bayplan.whatif.text import WaitingPods, note_lines
 
-#: can-go: those that cannot go first; pods: those with the most pods first.
+#: can-go: domains that cannot go come first; pods: domains with the most pods come first.
 SortKey = Literal["can-go", "name", "pods"]
 
 
-#: Called with the number done and the number of all.
+#: A function that gets the number of finished domains, and of all.
 OnProgress = Callable[[int, int], None]
 
 
@@ -78,7 +78,7 @@ class Departure(Value, frozen=True, kw_only=True):
     #: The name of the node, or the value of the topology key.
     name: str
     can_go: bool
-    #: Pods that have to be placed elsewhere.
+    #: The number of pods that have to be placed elsewhere.
     pods: int
     #: The number of nodes.
     nodes: int = 1
@@ -88,7 +88,7 @@ class Departure(Value, frozen=True, kw_only=True):
     unmanaged: tuple[str, ...] = ()
     #: Pods that other schedulers place; they are not tried.
     other_schedulers: int = 0
-    #: Whether the pods were placed in a trial; otherwise a count proves that they fit.
+    #: Whether the pods were placed in a trial. Otherwise a count proves that they fit.
     is_tried: bool = struct_field(default=False, name="tried")
 
     @property
@@ -124,23 +124,23 @@ class DepartureReport(Answer, frozen=True, kw_only=True):
     field_of_list: ClassVar[str] = "departures"
     #: The name of the cluster, for messages.
     cluster: str
-    #: Of the folder of a run: its moment that the answer is about.
+    #: For the folder of a run: the moment that the answer is about.
     moment: RunMoment | None = None
     action: Action
-    #: "": each node is a domain of its own.
+    #: The topology key; "": each node is a domain of its own.
     topology_key: str = ""
-    #: How many of the departures can go.
+    #: The number of nodes or domains that can go.
     can_go_count: int = 0
     departures: tuple[Departure, ...]
-    #: Nodes without the topology key: they belong to no domain.
+    #: The nodes without the topology key, which belong to no domain.
     nodes_without_domain: int = 0
-    #: The pods that wait in the cluster, whatever goes.
+    #: The pods that wait in the cluster before anything goes.
     waiting: WaitingPods = WaitingPods()
     notes: tuple[str, ...] = ()
 
     def parts(self, *, is_wide: bool = False) -> list[RenderableType]:
-        """One line per node or domain, those that cannot go first. ``is_wide``: with the first pod
-        that is in the way, and with kube-scheduler's whole sentence."""
+        """One line per node or domain. Those that cannot go come first. ``is_wide``: whether to
+        show the first pod in the way, and kube-scheduler's whole sentence."""
         rows = self.departures
         can_go = self.can_go_count
         noun = f"domains of {self.topology_key}" if self.topology_key else "nodes"
@@ -203,7 +203,7 @@ class Departures:
     """Which nodes or domains are asked about, and how the answer is sorted."""
 
     topology_key: str = ""
-    #: Of the labels of nodes; None: all nodes.
+    #: The selector of nodes by their labels; None: all nodes.
     selector: Selector | None = None
     sort_by: SortKey = "can-go"
 
@@ -220,10 +220,10 @@ def drain_each(
 ) -> DepartureReport:
     """Can each node, or each domain of a topology key, be drained?
 
-    ``force``: pods without a controller may go, as with `kubectl drain --force`. Local storage is
-    not looked at. The pods that wait are placed first (`placing`). The model stays as it is.
-    ``on_progress`` gets the number of domains that were tried, and of all. Raises BadInputError if
-    no node has the topology key and the labels.
+    ``force``: whether pods without a controller may go, as with `kubectl drain --force`. Local
+    storage does not matter. The pods that wait are placed first (`placing`). The model stays as it
+    is. ``on_progress`` gets the number of domains that were tried, and of all. Raises BadInputError
+    if no node has the topology key and the labels.
     """
     return _report(model, Action.DRAIN, which, force=force, on_progress=on_progress)
 
@@ -233,8 +233,8 @@ def remove_each(
 ) -> DepartureReport:
     """Can the cluster do without each node, or each domain of a topology key?
 
-    Budgets do not count: the nodes are gone. Pods without a controller are lost. Others: see
-    `drain_each`.
+    Budgets do not count, because the nodes are gone. Pods without a controller are lost. For the
+    other arguments, see `drain_each`.
     """
     return _report(model, Action.REMOVE, which, force=True, on_progress=on_progress)
 
@@ -279,7 +279,8 @@ def _report(
 
 
 def _no_domain(model: ClusterModel, which: Departures) -> str:
-    """That no node has the labels; of a label that no node has, which one may be meant."""
+    """The message that no node has the labels. If no node has one of the labels, the message names
+    the label that may be meant."""
     keys = {key for each in model.objects(NODE) for key in each.metadata.labels or {}}
     requirements = () if which.selector is None else which.selector.requirements
     required = [each.key for each in requirements if not each.matches_value(None)]
@@ -291,7 +292,8 @@ def _no_domain(model: ClusterModel, which: Departures) -> str:
     return f"no node has the label {unknown}" + (f"; {hint}" if hint else "")
 
 
-#: The answers come in the natural order of their names, which stays among equals.
+#: The sort keys. The departures come in the natural order of their names, and equal ones keep that
+#: order.
 _SORTS: Mapping[SortKey, Callable[[Departure], Any]] = {
     "can-go": lambda row: row.can_go,
     "name": lambda _row: 0,
@@ -304,12 +306,12 @@ _SORTS: Mapping[SortKey, Callable[[Departure], Any]] = {
 
 @final
 class _FeasibleNodes:
-    """For each shape: the names of the nodes that can take one more pod of the shape, now."""
+    """For each shape, the names of the nodes that can take one more pod of the shape now."""
 
     def __init__(self, model: ClusterModel) -> None:
         self._model = model
         self._independent = IndependentPods(model)
-        #: By id of the shape, which is kept alive here.
+        #: The nodes by the id of the shape. The shape is stored, too, so that the id stays valid.
         self._of_shape: dict[int, tuple[PodShape, frozenset[str]]] = {}
         self._distinct: dict[frozenset[str], frozenset[str]] = {}
         self._of_signed: dict[Hashable, frozenset[str]] = {}
@@ -353,7 +355,7 @@ class _FeasibleNodes:
 class _Pods:
     """The pods of one domain."""
 
-    #: Pods that go and are created again, in the order of their names.
+    #: The pods that go and are created again, in the order of their names.
     moving: list[PodInfo] = field(default_factory=list[PodInfo])
     blocked: list[BlockedPod] = field(default_factory=list[BlockedPod])
     unmanaged: list[str] = field(default_factory=list[str])
@@ -493,14 +495,15 @@ class _Question:
             self._model.remove(NODE, "", node.metadata.name)
 
     def _placed(self, pod: PodInfo) -> Attempt | None:
-        """Place the replacement of a pod; None: it was placed with its group."""
+        """Place the replacement of a pod. None: it was placed with its group."""
         queued = self._model.pod(pod.key)
         assert queued is not None
         return None if queued.spec.node_name else self._model.place(pod.key)
 
 
 def _concerns(pod: PodInfo, other: PodInfo) -> bool:
-    """Whether ``pod`` may keep ``other`` away, or may be placed by where ``other`` is."""
+    """Whether ``pod`` may keep ``other`` away, or the node of ``other`` may matter to the placement
+    of ``pod``."""
     terms = (*pod.shape.affinity.required, *pod.shape.anti_affinity.required)
     selectors = [term.selector for term in terms] + hard_selectors(pod.spec)
     return any(selector.matches(other.labels) for selector in selectors)

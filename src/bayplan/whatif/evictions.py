@@ -1,4 +1,5 @@
-"""Pods that leave their nodes: what is created again, and what a disruption budget holds back.
+"""Pods that leave their nodes: which of them are created again, and which a disruption budget
+protects.
 
 A replacement is a pod with the spec of the pod that goes. It counts as ready once it has a node, so
 a budget that allows a disruption allows one for each pod in turn; a budget that allows none blocks.
@@ -45,20 +46,20 @@ _BINDING = ("pv.kubernetes.io/", "volume.kubernetes.io/")
 class LeftOver(Value, frozen=True, kw_only=True, omit_defaults=True):
     """A pod that waits and does not fit."""
 
-    #: "namespace/name"; of a replacement, the name of the pod that goes.
+    #: The pod, "namespace/name"; for a replacement, the name of the pod that goes.
     pod: str
     #: The node that it left; "": it had none.
     source: str = ""
     #: The sentence that kube-scheduler writes into the condition PodScheduled of the pod that
     #: waits, or what the plugin says that holds the pod back.
     message: str
-    #: The name of the pod that waits in its place, where that is another one.
+    #: The name of the pod that waits in its place, if it has another name.
     replacement: str = ""
 
 
 @final
 class BlockedPod(Value, frozen=True, kw_only=True):
-    """A pod that a budget does not let go."""
+    """A pod whose eviction a budget does not allow."""
 
     pod: str
     #: Names of the budgets, in the pod's namespace.
@@ -88,7 +89,7 @@ class Budgets:
             try:
                 selector = label_selector(budget.spec.selector)
             except SelectorError:
-                continue  # selects nothing
+                continue  # This selector selects nothing.
             allowed = budget.status.disruptions_allowed
             own = Budget(budget.metadata.name, selector, allowed, budget)
             self._by_namespace[budget.metadata.namespace or ""].append(own)
@@ -108,7 +109,7 @@ class Budgets:
 def blocked_by(
     pod: PodInfo, budgets: Sequence[Budget], used: Mapping[str, int]
 ) -> BlockedPod | None:
-    """Why a pod cannot be evicted now. ``used``: disruptions that did not end, by budget.
+    """Why a pod cannot be evicted now. ``used``: the disruptions that have not ended, by budget.
 
     Upstream: pkg/registry/core/pod/storage/eviction.go.
     """
@@ -131,7 +132,7 @@ def blocked_by(
 
 
 def recreated(pods: Iterable[PodInfo]) -> list[PodInfo]:
-    """Those that a controller creates again."""
+    """The pods that a controller creates again."""
     return [
         pod for pod in pods if controller_kind(pod.metadata) and not is_bound_to_node(pod.metadata)
     ]
@@ -157,8 +158,8 @@ def replacement(pod: PodInfo, suffix: str = "") -> Pod:
 def create_again(model: ClusterModel, pod: PodInfo, *, uid: str | None = None) -> None:
     """Add the replacement of a pod that was removed, with its claims for devices.
 
-    ``uid``: of the replacement; None: the model chooses one. The devices that the pod alone had are
-    free. A claim that was made for it is made again.
+    ``uid``: the uid of the replacement; None: the model chooses one. The devices that the pod alone
+    had become free. A claim that was made for the pod is made again.
     """
     created = replacement(pod)
     has_own_volumes = any(each.ephemeral for each in pod.spec.volumes or ())
@@ -175,8 +176,8 @@ def release_claims(model: ClusterModel, pod: PodInfo, new_uid: str = "") -> None
     """Free the devices of a pod that was removed, unless other pods use them, and the claims of its
     ephemeral volumes.
 
-    ``new_uid``: of the pod in its place, which gets the claims that were made for it; "": there is
-    none, and they are gone.
+    ``new_uid``: the uid of the replacement, which gets the claims that were made for the pod; "":
+    there is no replacement, and the claims are deleted.
     """
     generated = {
         each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses or ()
@@ -204,20 +205,20 @@ def release_claims(model: ClusterModel, pod: PodInfo, new_uid: str = "") -> None
     implicit = pod.status.extended_resource_claim_status
     name = None if implicit is None else implicit.resource_claim_name
     if name and model.get(RESOURCE_CLAIM, pod.namespace, name) is not None:
-        # The scheduler makes another one for the pod in its place.
+        # The scheduler makes another claim for the replacement.
         model.remove(RESOURCE_CLAIM, pod.namespace, name)
 
 
 def _released(claim: ResourceClaim, uid: str, new_uid: str) -> ResourceClaim:
-    """A claim that one user has left: its devices are free unless it has other users. A claim
-    that was generated for the pod is generated again."""
+    """A claim after one user has left. Its devices are free unless it has other users. A claim that
+    was generated for the pod is generated again."""
     users = tuple(user for user in claim.status.reserved_for or () if user.uid != uid)
     status = replace(claim.status, reserved_for=users) if users else ResourceClaimStatus()
     return replace(claim, metadata=_with_owner(claim.metadata, uid, new_uid), status=status)
 
 
 def _with_owner(metadata: ObjectMeta, uid: str, new_uid: str) -> ObjectMeta:
-    """Metadata that name the pod of the new uid in place of that of the other one."""
+    """The metadata with the pod of the new uid as the owner, in place of the pod of the old uid."""
     owners = tuple(
         replace(owner, uid=new_uid) if owner.uid == uid else owner
         for owner in metadata.owner_references or ()
@@ -245,7 +246,7 @@ def without_late_volume(model: ClusterModel, claim: PersistentVolumeClaim) -> Pe
 
 
 def is_evicted(pod: PodInfo) -> bool:
-    """Whether a drain evicts a pod: it does not go with its node, runs, and is not being deleted.
-    Of pods without a controller, a drain may be forced to do so."""
+    """Whether a drain evicts a pod. The pod must not go with its node, must run, and must not be
+    being deleted. A drain evicts pods without a controller only if it is forced to."""
     stays = is_bound_to_node(pod.metadata) or is_mirror(pod.metadata)
     return not (stays or pod.is_terminating or is_terminal(pod.pod))

@@ -38,19 +38,19 @@ from bayplan.whatif.placing import placed_first
 from bayplan.whatif.quotas import QuotaCheck
 from bayplan.whatif.text import WaitingPods, note_lines, unjudged_table
 
-#: `--max` stops at this count by default.
+#: The count at which `--max` stops by default.
 LIMIT = 10_000
-#: At most so many pods that do not fit are explained.
+#: The most pods that do not fit and are explained.
 EXPLAINED_MAX = 3
 
 
 @final
 class PodFit(Value, frozen=True, kw_only=True, omit_defaults=True):
-    """What came of one pod."""
+    """The outcome for one pod."""
 
     #: "namespace/name"
     pod: str
-    #: "": it does not fit.
+    #: The node; "": the pod does not fit.
     node: str = ""
     #: The sentence that kube-scheduler writes into the condition PodScheduled, or the reason for
     #: which the API server refuses the pod.
@@ -63,20 +63,20 @@ class PodFit(Value, frozen=True, kw_only=True, omit_defaults=True):
 class MaxFit(Value, frozen=True, kw_only=True, omit_defaults=True):
     """How many more pods fit, until the first does not."""
 
-    #: What is counted, as in "Deployment default/web".
+    #: What is counted, such as "Deployment default/web".
     workload: str
     count: int
     #: Whether the count ended because it reached its limit.
     is_limit: bool = False
     #: Why the next pod does not fit.
     message: str = ""
-    #: How many pods preemption evicts for them.
+    #: The number of pods that preemption evicts for them.
     victim_count: int = field(default=0, name="victims")
-    #: Node → how many of the pods it takes.
+    #: Node → the number of the pods that it takes.
     nodes: dict[str, int] = field(default_factory=dict[str, int])
 
     def lines(self) -> Iterator[str]:
-        """How many fit, and why no more."""
+        """The lines that say how many pods fit, and why no more do."""
         more = " or more" if self.is_limit else ""
         copies = self._copies()
         yield f"{copies}{more} fit{'s' * (self.count == 1 and not more)}"
@@ -98,20 +98,21 @@ class Fit(Answer, frozen=True, kw_only=True):
 
     kind: Literal["Fit"] = "Fit"
     field_of_list: ClassVar[str] = "pods"
-    #: Whether all pods fit. False if there is no pod, or if an object hides some.
+    #: Whether all pods fit. False if there is no pod, or if some object has pods that could not be
+    #: judged.
     fits: bool
     #: The name of the cluster, for messages.
     cluster: str
-    #: Of the folder of a run: its moment that the answer is about.
+    #: For the folder of a run: the moment that the answer is about.
     moment: RunMoment | None = None
-    #: How many of the pods have a node.
+    #: The number of pods that get a node.
     placed_count: int = 0
     pods: tuple[PodFit, ...] = ()
     #: Why pods do not fit, and what would make them fit: one pod for each kind of message.
     explanations: tuple[Explanation, ...] = ()
-    #: With --max.
+    #: The count of --max.
     max: MaxFit | None = None
-    #: Objects of the workload without a pod that could be judged.
+    #: The objects of the workload that have no pod which could be judged.
     unjudged: tuple[UnjudgedWorkload, ...] = ()
     #: The pods of the cluster that wait.
     waiting: WaitingPods = WaitingPods()
@@ -119,7 +120,7 @@ class Fit(Answer, frozen=True, kw_only=True):
 
     @property
     def is_judged(self) -> bool:
-        """Whether there is a pod, and no object that hides pods."""
+        """Whether there is a pod, and each object has pods that could be judged."""
         return bool(self.pods) and not any(one.hides_pods for one in self.unjudged)
 
     @property
@@ -133,7 +134,8 @@ class Fit(Answer, frozen=True, kw_only=True):
         return [victim for pod in self.pods for victim in pod.victims]
 
     def parts(self, *, is_wide: bool = False) -> list[RenderableType]:
-        """``is_wide``: with all nodes of a cause, and the manifests of fixes."""
+        """The parts of the answer. ``is_wide``: whether to show all nodes of a cause, and the
+        manifests of fixes."""
         total, left_over = len(self.pods), self.left_over
         if not total:
             head = f"nothing was judged: the workload has no pod to place into {self.cluster}"
@@ -184,9 +186,9 @@ def fit(
 ) -> Fit:
     """Place a workload. The placements stay in the model; see `ClusterModel.trial`.
 
-    ``explains``: give causes and fixes for pods that do not fit. ``ignores_waiting``: do not place
-    the pods of the cluster that wait. Raises BadInputError for a pod of a scheduler that the
-    configuration does not have.
+    ``explains``: whether to give causes and fixes for pods that do not fit. ``ignores_waiting``:
+    whether to leave out the pods of the cluster that wait. Raises BadInputError for a pod of a
+    scheduler that the configuration does not have.
     """
     check_schedulers(model, additions.pods)
     waiting = placed_first(model, is_ignored=ignores_waiting)
@@ -224,15 +226,15 @@ def fit_answer(
     ignores_waiting: bool = False,
     notes: Iterable[str] = (),
 ) -> Fit:
-    """Does a workload fit, and, with ``limit``, how many of it do? The model stays as it is.
+    """Does a workload fit, and with ``limit``, how many copies of it fit? The model stays as it is.
 
-    ``kinds``: the kinds of pod groups. ``notes``: about the workload. Others: see `fit`. Raises
-    BadInputError.
+    ``kinds``: the kinds of pod groups. ``notes``: the notes about the workload. For the other
+    arguments, see `fit`. Raises BadInputError.
     """
     sources = list(workload)
     additions = read(sources)
     if limit is not None and not (additions.pods or additions.refused_pods):
-        # How many fit does not depend on the number of replicas.
+        # The number of pods that fit does not depend on the number of replicas.
         additions = read(sources, are_shapes=True)
     has_pods = bool(additions.pods or additions.refused_pods)
     unit = single_unit(additions, kinds) if limit is not None and has_pods else None
@@ -260,7 +262,7 @@ def add(model: ClusterModel, additions: Additions) -> list[DaemonPod]:
 
 
 def placed(model: ClusterModel, pods: Sequence[Pod]) -> Iterator[PodFit]:
-    """Attempts at pending pods, in order; the placements stay.
+    """Make attempts at pending pods, in order. The placements stay.
 
     The attempt at the first pending member of a group is the attempt at the group.
     """

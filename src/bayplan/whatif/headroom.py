@@ -1,7 +1,7 @@
 """How many more pods of some shapes fit into a cluster today.
 
-A shape is a pod, a controller's template or a pod group. Each is counted alone, in a trial of its
-own: the shapes do not compete with one another.
+A shape is a pod, a controller's template or a pod group. Each shape is counted alone, in a trial of
+its own, so the shapes do not compete with one another.
 """
 
 from collections import Counter
@@ -34,7 +34,8 @@ SortKey = Literal["file", "fit", "shape"]
 class ShapeHeadroom(Value, frozen=True, kw_only=True):
     """One shape."""
 
-    #: A short name: that of the workload, with its namespace if the name alone is not unique.
+    #: A short name. It is the name of the workload, with its namespace if the name alone is not
+    #: unique.
     shape: str
     #: What one pod, or all members of a group together, request.
     requests: dict[str, int]
@@ -54,10 +55,10 @@ class Headroom(Answer, frozen=True, kw_only=True):
     field_of_list: ClassVar[str] = "shapes"
     #: The name of the cluster, for messages.
     cluster: str
-    #: Of the folder of a run: its moment that the answer is about.
+    #: For the folder of a run: the moment that the answer is about.
     moment: RunMoment | None = None
     shapes: tuple[ShapeHeadroom, ...]
-    #: Objects among the shapes without a pod that could be counted.
+    #: The objects among the shapes that have no pod which could be counted.
     unjudged: tuple[UnjudgedWorkload, ...] = ()
     #: The pods of the cluster that wait.
     waiting: WaitingPods = WaitingPods()
@@ -104,10 +105,10 @@ def headroom(
 ) -> Headroom:
     """How many more pods of each shape fit. The model stays as it is.
 
-    ``kinds``: the kinds of pod groups. ``ignores_waiting``: do not place the pods of the cluster
-    that wait. ``notes``: about the shapes. ``sort_by``: file: as the shapes stand there; fit: those
-    with the least room first. Raises BadInputError for a pod of a scheduler that the configuration
-    does not have.
+    ``kinds``: the kinds of pod groups. ``ignores_waiting``: whether to leave out the pods of the
+    cluster that wait. ``notes``: the notes about the shapes. ``sort_by``: "file" keeps the order of
+    the file; with "fit" the shapes with the least room come first. Raises BadInputError for a pod
+    of a scheduler that the configuration does not have.
     """
     check_schedulers(model, additions.pods)
     units = units_of(additions, kinds)
@@ -127,7 +128,7 @@ def headroom(
     )
 
 
-#: A sort keeps the order of equals.
+#: The sort keys. A sort keeps the order of equal values.
 _SORTS: Mapping[SortKey, Callable[[ShapeHeadroom], Any]] = {
     "file": lambda _one: 0,
     "fit": lambda one: one.max.count,
@@ -142,7 +143,8 @@ def _shape(model: ClusterModel, unit: Unit, name: str, limit: int) -> ShapeHeadr
 
 
 def shape_names(units: Sequence[Unit]) -> list[str]:
-    """A short name for each: of the workload, or, where two have the same, the long one."""
+    """A short name for each shape. It is the name of the workload, or the long name if two
+    workloads have the same name."""
     short = [unit.name.rpartition("/")[2] for unit in units]
     counts = Counter(short)
     pairs = zip(units, short, strict=True)

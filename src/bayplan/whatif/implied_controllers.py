@@ -1,10 +1,10 @@
-"""Controllers that were not read, as their pods tell them.
+"""Controllers that were not read, inferred from their pods.
 
-A dump of pods and nodes has no ReplicaSets, and still its pods come back when they are evicted: a
-simulation needs somebody who creates them. The controller of such pods has as many replicas as
-pods, and the template of the first. Of a StatefulSet, claims that are named after a pod follow from
-templates. A DaemonSet has no outline: a pod does not tell on which nodes its controller wants one.
-The pods of a controller whose kind is not known may differ, so each comes back as it was.
+A dump of pods and nodes may have no ReplicaSets, but its pods have to come back when they are
+evicted. So a simulation infers their controllers. A controller has as many replicas as it has pods,
+and the template of its first pod. A claim that is named after a pod of a StatefulSet comes from a
+template. No DaemonSet is inferred, because a pod does not show on which nodes its controller wants
+pods. The pods of a controller of an unknown kind may differ, so each of them comes back as it was.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -48,7 +48,7 @@ def _controller(pod: Content) -> tuple[ObjectKey, str] | None:
 
 
 def unknown_controllers(contents: Iterable[Content]) -> list[str]:
-    """The controllers of pods whose kind is not simulated, as in "LeaderWorkerSet default/a"."""
+    """The controllers of pods whose kind is not simulated, such as "LeaderWorkerSet default/a"."""
     names: dict[str, None] = {}
     for content in filter(is_pod, contents):
         owner = controller_reference(content)
@@ -92,7 +92,7 @@ def _claim_templates(pod: Content, claims: dict[ObjectKey, Content]) -> Iterator
 
 
 def notes_of(controllers: Iterable[Content], unknown: Sequence[str]) -> Iterator[str]:
-    """Notes for the reader, if there are any controllers. ``unknown``: see
+    """The notes for the reader, if there are such controllers. ``unknown``: see
     `unknown_controllers`."""
     if unknown:
         more = f" and {len(unknown) - 1:,} more are" if len(unknown) > 1 else " is"

@@ -1,12 +1,13 @@
 """What would happen over time: a simulation of the changes, with controllers and drains.
 
-The simulation begins with the cluster at rest, as every what-if does (`comparison`), plays the
-changes at 0 s, and ends at a time or when nothing is left to happen. Workload controllers create
-pods again, and a drain tries an eviction that a budget refuses again every 5 s, so the answer says
-how long budgets delay a drain.
+The simulation begins with the cluster at rest, as every what-if does (`comparison`). It makes the
+changes at 0 s, and ends at a given time or when nothing is left to happen. Workload controllers
+create pods again. A drain tries an eviction that a budget refuses again every 5 s, so the answer
+says how long budgets delay a drain.
 
-A controller gives a new pod a new name. So that the answer says where pods go, each pod that left
-its node is paired with a new pod of the same controller: one of the same name, or the next one.
+A controller gives a new pod a new name. The answer has to say where pods go, so each pod that left
+its node is paired with a new pod of the same controller. That is a pod of the same name, or the
+next one.
 """
 
 from collections import defaultdict
@@ -95,8 +96,8 @@ def what_if_over_time(
 def _outcome(
     before: Sequence[Pod], after: Sequence[Pod], nodes: Collection[str], waiting: Mapping[str, str]
 ) -> Outcome:
-    """What came of the pods. ``nodes``: those of before. ``waiting``: uid → message of the pods
-    that wait at the end."""
+    """The outcome for the pods. ``nodes``: the nodes before the changes. ``waiting``: uid → message
+    of the pods that wait at the end."""
     outcome = Outcome()
     there = {pod.metadata.uid: pod for pod in after}
     known_uids = {pod.metadata.uid for pod in before}
@@ -127,7 +128,7 @@ def _outcome(
 
 
 def _pairs(gone: Sequence[Pod], new: Sequence[Pod]) -> Iterator[tuple[Pod, Pod | None]]:
-    """Each pod that is gone, with the new pod of its controller in its place."""
+    """Each pod that is gone, with the new pod of its controller that replaces it."""
     by_owner: defaultdict[str, dict[str, Pod]] = defaultdict(dict)
     for pod in new:
         by_owner[_controller_uid(pod)][pod_name(pod)] = pod
@@ -153,7 +154,7 @@ def _note(
     *,
     waited: bool = False,
 ) -> None:
-    """Note a pod that has a node or waits. ``old``: the pod in whose place it is."""
+    """Note a pod that has a node or waits. ``old``: the pod that it replaces."""
     name = pod_name(pod)
     first_name = name if old is None else pod_name(old)
     source = "" if old is None else old.spec.node_name or ""

@@ -1,9 +1,10 @@
 """Placing the pods of a model that wait, as its scheduler would.
 
-Each question begins with the cluster at rest: the pods that wait were tried, in the order of the
-scheduler's queue, and have a node as far as they fit. What preemption evicts for them is created
-again, if a controller wants it, and waits in turn. A pod that did not fit is tried again after
-others got a node, since it may need one of them in its zone. In the end no pod that waits fits.
+Each question begins with the cluster at rest: the pods that wait were tried in the order of the
+scheduler's queue, and have a node as far as they fit. A pod that preemption evicts for them is
+created again if a controller wants it, and then waits, too. A pod that did not fit is tried again
+after others got a node, because it may need one of them in its zone. In the end no waiting pod
+fits.
 """
 
 from collections.abc import Callable, Hashable, Iterable
@@ -16,8 +17,8 @@ from bayplan.state.pods import PodInfo
 from bayplan.whatif.evictions import LeftOver, create_again, recreated
 from bayplan.whatif.text import WaitingPods
 
-#: Rounds over the pods that wait. Each round after the first places a pod, so that more of them
-#: are needed only by chains of pods, each of which requires the one before.
+#: The most rounds over the pods that wait. Each round after the first places a pod. More rounds
+#: would be needed only for long chains of pods, in which each pod requires the one before.
 _ROUNDS_MAX = 20
 
 
@@ -25,12 +26,12 @@ _ROUNDS_MAX = 20
 class Move(Value, frozen=True, kw_only=True, omit_defaults=True):
     """A pod that gets a node."""
 
-    #: "namespace/name"; of a replacement, the name of the pod that goes.
+    #: The pod, "namespace/name"; for a replacement, the name of the pod that goes.
     pod: str
     #: The node that it leaves; "": it had none.
     source: str = ""
     target: str
-    #: The name of the pod in its place, where that is another one.
+    #: The name of the pod in its place, if it has another name.
     replacement: str = ""
     #: Whether it waited before the changes.
     waited: bool = False
@@ -44,13 +45,14 @@ class Placer:
         """``on_step`` is called before each attempt, and may raise."""
         self._model = model
         self._on_step = on_step
-        #: Pods that got a node, in the order of the last time when each did.
+        #: The pods that got a node. A pod that got a node several times is in the order of the last
+        #: time.
         self._placed: dict[str, None] = {}
         #: Pod → the node that it left first.
         self._sources: dict[str, str] = {}
         #: Pod → why it did not get a node at the last attempt.
         self._messages: dict[str, str] = {}
-        #: The version of the model at which no pod that waits fits; -1: it is not known.
+        #: The version of the model at which no waiting pod fits; -1: it is not known.
         self._version_at_rest = -1
         #: Reason → pods that go and are not created again.
         self.gone: dict[str, list[str]] = {}
@@ -60,9 +62,10 @@ class Placer:
     def place_waiting(self) -> None:
         """Try the pods that wait until none of them fits.
 
-        Of equal pods, none fits if one does not, until something changes.
+        If a pod does not fit, equal pods do not fit either until something changes.
         """
-        #: What equal pods share → the version of the model at which one did not fit, and why.
+        #: What equal pods share → the version of the model at which one of them did not fit, and
+        #: the reason.
         failed: dict[Hashable, tuple[int, str]] = {}
         for _ in range(_ROUNDS_MAX):
             if self._version_at_rest == self._model.version:
@@ -93,7 +96,7 @@ class Placer:
         return bool(attempt.node)
 
     def replace(self, pod: PodInfo) -> None:
-        """Create a pod again that was removed from its node; it waits."""
+        """Create a pod again that was removed from its node. The new pod waits."""
         self._sources.setdefault(pod.key, pod.node_name)
         create_again(self._model, pod)
 
@@ -129,7 +132,7 @@ class Placer:
     # ---- what came of it --------------------------------------------------------------------
 
     def moves(self, waited: frozenset[str] = frozenset()) -> list[Move]:
-        """The pods that got a node and are there. ``waited``: pods that waited before."""
+        """The pods that got a node and still exist. ``waited``: the pods that waited before."""
         moves: list[Move] = []
         for name in self._placed:
             pod = self._model.pod(name)
@@ -154,7 +157,8 @@ class Placer:
 
 
 def _equal_key(pod: PodInfo) -> Hashable | None:
-    """Equal for pods of which the scheduler says the same; None: each is tried.
+    """A key that is equal for pods for which the scheduler decides the same; None: each such pod is
+    tried.
 
     Pods of one shape have the same labels and spec, and owners count for the spreading of a
     workload. Each pod of a group, with claims or with a nomination is tried.
@@ -168,7 +172,8 @@ def _equal_key(pod: PodInfo) -> Hashable | None:
 
 
 def placed_first(model: ClusterModel, *, is_ignored: bool = False) -> WaitingPods:
-    """Bring a model to rest, before a question. ``is_ignored``: leave the pods that wait alone."""
+    """Bring a model to rest, before a question. ``is_ignored``: whether to leave the waiting pods
+    untried."""
     if is_ignored:
         return WaitingPods(waiting=len(model.pending()), is_ignored=True)
     placer = Placer(model)

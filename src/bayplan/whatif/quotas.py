@@ -1,7 +1,7 @@
 """What the quotas of a namespace leave for further copies of a pod.
 
-A copy of a pod has the spec of a pod that admission has seen. Only plugins that count may refuse
-the copy where they did not refuse the first pod; of these, there is ResourceQuota.
+A copy of a pod has the spec of a pod that passed admission. Only a plugin that counts can refuse
+the copy although it did not refuse the first pod. ResourceQuota is the only such plugin.
 """
 
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ class QuotaCheck:
     """The quotas of some namespaces of a model, and what is charged to them."""
 
     def __init__(self, model: ClusterModel, namespaces: Iterable[str]) -> None:
-        """What the model has now counts."""
+        """The present objects of the model are charged to the quotas."""
         names = frozenset(namespaces)
         self._store = VersionedStore()
         self._plugin: ResourceQuotaAdmission | None = None
@@ -48,7 +48,8 @@ class QuotaCheck:
         self._store.put_versioned(key, with_kind(kind, plain(each)), each)
 
     def refusal(self, kind: str, each: ApiObject) -> str:
-        """Why the API server refuses a new object, which is charged otherwise; "": it does not."""
+        """Why the API server refuses a new object; "": it accepts the object, which is then
+        charged."""
         if self._plugin is None:
             return ""
         key = key_of_metadata(kind, each.metadata)

@@ -1,9 +1,9 @@
 """A workload that only its requests describe: `bayplan fit --cpu 4 --memory 16Gi --gpu 1`.
 
-It becomes a Deployment, so that admission, limit ranges and quotas treat it as they would treat
-the real one. A GPU is whatever resource of a GPU the nodes offer: its name has the vendor, and a
-user who counts GPUs need not know it. The pods tolerate a taint that is named as a resource that
-they request: nodes have it to keep other pods away.
+It becomes a Deployment, so that admission, limit ranges and quotas treat it as they would treat the
+real one. A GPU is the resource for GPUs that the nodes offer. Its name has the vendor, which a user
+who counts GPUs need not know. The pods tolerate a taint with the name of a resource that they
+request, because nodes have such a taint to keep other pods away.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -43,7 +43,7 @@ class RequestedShape:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it requests nothing, so that no pod is described."""
+        """Whether the shape requests nothing, so that it describes no pod."""
         return self.cpu is self.memory is self.gpu is None and not self.resources
 
 
@@ -122,7 +122,7 @@ def _check_names(names: Iterable[str], offered: Amounts) -> None:
 
 
 def _own_taints(model: ClusterModel, requests: Iterable[str]) -> list[str]:
-    """The resources whose nodes have a taint of the same name: it keeps other pods away."""
+    """The resources whose nodes have a taint of the same name, which keeps other pods away."""
     nodes = (cast(Node, each) for each in model.objects(NODE))
     keys = {taint.key for node in nodes for taint in node.spec.taints or ()}
     return [name for name in requests if name in keys and is_extended(name)]
@@ -179,15 +179,15 @@ def _gpu_resource(offered: Amounts) -> str:
 
 
 def _is_gpu(resource: str) -> bool:
-    """nvidia.com/gpu, amd.com/gpu, nvidia.com/gpu.shared, gpu.intel.com/i915. A part of a GPU, as
-    nvidia.com/mig-1g.5gb, is another question."""
+    """Whether a resource is of GPUs, such as nvidia.com/gpu, amd.com/gpu, nvidia.com/gpu.shared and
+    gpu.intel.com/i915. A part of a GPU, such as nvidia.com/mig-1g.5gb, does not count."""
     domain, slash, name = resource.partition("/")
     is_named = name == "gpu" or name.startswith("gpu.")
     return bool(slash) and (is_named or domain.startswith("gpu."))
 
 
 def _node_count(model: ClusterModel, resource: str) -> str:
-    """ "3 nodes offer". Devices of a class are not counted by node."""
+    """Words such as "3 nodes offer". Devices of a class are not counted by node."""
     nodes = (cast(Node, each) for each in model.objects(NODE))
     count = sum(resource in (node.status.allocatable or {}) for node in nodes)
     return f"{counted(count, 'node')} offer{'s' * (count == 1)}" if count else "devices stand for"

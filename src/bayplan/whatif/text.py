@@ -17,11 +17,11 @@ from bayplan.model.unjudged import UnjudgedWorkload
 class WaitingPods(Value, frozen=True, kw_only=True):
     """The pods of the cluster that wait, when a question is asked."""
 
-    #: Pods that were placed first, as the cluster's scheduler would.
+    #: The pods that were placed first, as the cluster's scheduler would place them.
     placed: int = 0
-    #: Pods that do not fit and wait on; or, where they were left out, all that wait.
+    #: The pods that do not fit and still wait; or all waiting pods if none was tried.
     waiting: int = 0
-    #: Whether none of them was tried.
+    #: Whether no waiting pod was tried.
     is_ignored: bool = field(default=False, name="ignored")
 
     def lines(self) -> Iterator[str]:

@@ -1,10 +1,10 @@
 """Commands for a shell: what a person pastes to carry out a fix.
 
-A command is one line of printable ASCII. Every object is named as ``resource/name`` (in `kubectl
-taint`, which refuses that, as ``resource name``), and only after its kind is known here and its
-name and namespace are ones that the API server accepts for such an object: they begin with a letter
-or a digit and have no slash, so that kubectl takes none of them for an option, a file or a URL. The
-names in owner references are not checked by an API server: an object with another name gets no
+A command is one line of printable ASCII. A command names an object as ``resource/name``, except
+`kubectl taint`, which accepts only ``resource name``. It does so only if the kind is known here,
+and if the API server accepts the name and the namespace for such an object. Such names begin with a
+letter or a digit and have no slash, so kubectl takes none of them for an option, a file or a URL.
+An API server does not check the names in owner references. An object with another name gets no
 command (`NoCommandError`), and the fix is a sentence.
 """
 
@@ -32,7 +32,7 @@ from bayplan.api.pod_groups import BUILT_IN_KINDS, api_group_of
 from bayplan.api.selectors import is_label_key, is_label_value
 from bayplan.objects.keys import ObjectKey, is_namespaced
 
-#: Kind → its name for kubectl.
+#: The name for kubectl of each kind.
 _RESOURCES = {
     POD: "pod",
     NODE: "node",
@@ -66,7 +66,7 @@ def has_command(key: ObjectKey) -> bool:
 
 
 def optional(command: Callable[[], str]) -> tuple[str, ...]:
-    """A command; none, if no command can name the object."""
+    """The command; none if no command can name the object."""
     try:
         return (command(),)
     except NoCommandError:
@@ -120,7 +120,7 @@ def taint_removal_command(node: str, taints: Iterable[tuple[str, str]]) -> str:
     if not all(is_label_key(key) and effect in _EFFECTS for key, effect in listed):
         raise NoCommandError(f"taints of node {node}")
     removed = " ".join(shlex.quote(f"{key}:{effect}-") for key, effect in listed)
-    # The only verb that wants the resource and the name apart.
+    # This is the only verb that wants the resource and the name as two words.
     named = _object(ObjectKey(NODE, "", node)).replace("/", " ")
     return f"kubectl taint {named} {removed}"
 
@@ -141,5 +141,5 @@ def _object(key: ObjectKey) -> str:
 
 
 def _json(value: Any) -> str:
-    """JSON of ASCII characters on one line: a terminal shows every character as it is."""
+    """JSON of ASCII characters on one line, so that a terminal shows every character as it is."""
     return json.dumps(value, separators=(",", ":"))

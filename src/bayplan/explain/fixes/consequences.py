@@ -1,4 +1,5 @@
-"""What the commands of a fix come to: changes in a trial, and what controllers do then.
+"""The consequences of the commands of a fix: changes in a trial, and what controllers do after
+them.
 
 A fix is tried by making the changes that its commands make, in a model, and by letting the
 controllers act on them: new pods pass through admission, a smaller controller removes the pods that
@@ -6,13 +7,13 @@ the real one would remove, a changed template rolls out under the limits of its 
 node first gets the pods of its DaemonSets. The scheduler tries every new pod; a pod that gets a
 node counts as running. A fix is offered only if pods that waited have a node at the end.
 
-Other pods that wait are not tried, and at most `_PLACED_MAX` pods are tried for one fix. Of equal
-pods, the first is placed. If a count proves how many of the others fit, too
-(`model.independent_pods`), and nothing follows that depends on where they are, they are counted and
-not placed. Where an attempt fails and leaves all as it was, equal pods that follow fail, too.
+Other pods that wait are not tried, and at most `_PLACED_MAX` pods are tried for one fix. The first
+of several equal pods is placed. The others are only counted if a count proves how many of them fit
+(`model.independent_pods`), and if nothing after them depends on their nodes. If an attempt fails
+and changes nothing, equal pods that follow fail, too.
 
-What a controller does next are the plans of a simulation (`bayplan.sim.world.workloads`); of a
-DaemonSet, upstream's daemon/update.go.
+The next step of a controller follows from the plans of a simulation
+(`bayplan.sim.world.workloads`). For a DaemonSet it follows upstream's daemon/update.go.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -67,28 +68,28 @@ from bayplan.sim.world.workloads.plans import (
 from bayplan.sim.world.workloads.stateful_set_plan import stateful_set_plan
 from bayplan.state.pods import PodInfo, PodShape
 
-#: Pods that are tried for one fix.
+#: The most pods that are tried for one fix.
 _PLACED_MAX = 100
-#: Pods of one template that fail in a row, after which no more are tried.
+#: The number of pods of one template that fail in a row after which no more are tried.
 _FAILED_MAX = 3
-#: Passes of one controller. Each does something, so that there are never as many.
+#: A bound of the passes of one controller. Each pass changes something, so it is never reached.
 _PASSES_MAX = 1000
 _TEMPLATE = "/spec/template"
-#: Controllers that read little of their pods.
+#: The controllers that read little of their pods.
 _WITH_OUTLINES = frozenset((REPLICA_SET, REPLICATION_CONTROLLER))
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a fix comes to."""
+    """The outcome of a fix."""
 
-    #: Where the pod, or one that replaces it, goes; "": nowhere.
+    #: The node of the pod, or of the pod that replaces it; "": it gets none.
     node: str
-    #: Pods of the workload that wait now, and how many of them get a node.
+    #: The number of pods of the workload that wait now, and of those that get a node.
     waiting: int
     helped: int
-    #: Whether not all were tried, so that more may get one.
+    #: Whether some of them were not tried, so that more of them may get a node.
     is_bounded: bool = False
     #: Pods of other workloads that preemption evicts.
     victims: tuple[str, ...] = ()
@@ -96,13 +97,13 @@ class Outcome:
 
 @final
 class Consequences:
-    """The changes of one fix in a trial of a model. Used once, within `ClusterModel.trial`."""
+    """The changes of one fix in a trial of a model. Use it once, within `ClusterModel.trial`."""
 
     def __init__(
         self, model: ClusterModel, owners: Owners, *, workload: ObjectKey | None, copied_node: str
     ) -> None:
         """``workload``: the controller of the pod that waits. ``copied_node``: the node of which
-        new nodes are copies; "": of none."""
+        new nodes are copies; "": there are no new nodes."""
         self._model = model
         self._owners = owners
         self._workload = workload
@@ -115,7 +116,7 @@ class Consequences:
         self._busy: dict[ObjectKey, None] = {}
         #: Controllers whose template has changed.
         self._rolled: set[ObjectKey] = set()
-        #: Their templates of before.
+        #: Their templates before the change.
         self._former: dict[ObjectKey, Content] = {}
         #: Controller → the names of its pods.
         self._names: dict[ObjectKey, list[str]] = {}
@@ -125,17 +126,18 @@ class Consequences:
         #: The nodes of daemon pods that the fix deletes.
         self._daemon_nodes: list[str] = []
         self._placed_count = 0
-        #: What preemption evicts.
+        #: The pods that preemption evicts.
         self._victims: list[PodInfo] = []
-        #: The pods of the workload that wait at the beginning; None: nobody counts what they get.
+        #: The pods of the workload that wait at the beginning; None: nobody counts which of them
+        #: get a node.
         self._peers: Sequence[str] | None = None
-        #: Pods that get a node for certain, and that have none in the model; and equal ones that
+        #: Pods that certainly get a node, although they have none in the model; and equal pods that
         #: get none.
         self._counted: set[str] = set()
         self._failing: set[str] = set()
 
     def of(self, changes: Iterable[Change], pod: str, peers: Sequence[str]) -> Outcome:
-        """What the changes come to. ``peers``: the pods of the workload that wait.
+        """The outcome of the changes. ``peers``: the pods of the workload that wait.
 
         Raises EditNotPossibleError for changes that the API server refuses.
         """
@@ -144,7 +146,7 @@ class Consequences:
         self.make(changes)
         self._place_all(peers, is_last=self._workload_kind != STATEFUL_SET)
         if self._workload is not None and self._missing():
-            # A StatefulSet goes on when the pod that it waits for runs.
+            # A StatefulSet continues when the pod that it waits for runs.
             with _refusals():
                 self._sync(self._workload)
         replaced = [*peers, *self._replacements]
@@ -153,7 +155,7 @@ class Consequences:
         helped = min(waiting, max(waiting - left, gained, 0))
         node = self._node(pod) or next(filter(None, map(self._node, replaced)), "")
         is_bounded = self._placed_count >= _PLACED_MAX and helped < waiting
-        # A pod of the workload has a new one, so its eviction is a part of the rollout.
+        # An evicted pod of the workload is replaced, so its eviction is a part of the rollout.
         victims = tuple(
             each.key
             for each in self._victims
@@ -259,7 +261,7 @@ class Consequences:
         """Create pods and what they need, as the API server admits them."""
         is_last = self._is_last(controller)
         additions = self._admission(list(contents))
-        # What is there already was only read by admission.
+        # Admission only read the objects that exist already.
         self._model.add_missing(additions.objects)
         for pod in additions.pods:
             self._model.add(POD, pod)
@@ -281,18 +283,18 @@ class Consequences:
         return is_alone and not any(map(self._is_waiting, self._peers))
 
     def _place_all(self, names: Sequence[str], *, is_last: bool = False) -> None:
-        """Attempts at the pods of the workload. They are equal, but for those of a DaemonSet: if
-        some in a row fail, the others do, too. ``is_last``: nothing is placed after them."""
+        """Make attempts at the pods of the workload. They are equal, except those of a DaemonSet,
+        so if some in a row fail, the others do, too. ``is_last``: nothing is placed after them."""
         is_equal = self._workload is not None and self._workload.kind != DAEMON_SET
         self._place_each(names, _FAILED_MAX if is_equal else None, is_last=is_last)
 
     def _place_each(
         self, names: Sequence[str], failed_max: int | None = None, *, is_last: bool
     ) -> None:
-        """Attempts at pods, until so many in a row fail. Pods are counted where the attempt at an
-        equal pod says what they come to."""
+        """Make attempts at pods, until several in a row fail. A pod is only counted if the attempt
+        at an equal pod shows its outcome."""
         place = failed = 0
-        #: Whether the proof has not failed: where it fails for one pod, it mostly does for all.
+        #: Whether the proof has worked so far. If it fails for one pod, it mostly fails for all.
         may_count = is_last
         while place < len(names) and (failed_max is None or failed < failed_max):
             name = names[place]
@@ -320,7 +322,7 @@ class Consequences:
             failed += len(equal) - fitting_count
 
     def _equal_to(self, placed: str, names: Sequence[str]) -> Sequence[str]:
-        """The first of the names: the pods that are equal to a pod that has a node."""
+        """The first names, as far as their pods are equal to a pod that has a node."""
         first = self._model.placed(placed)
         if first is None or not self._independent.covers(first.shape):
             return ()
@@ -329,8 +331,8 @@ class Consequences:
         return list(takewhile(lambda name: self._is_equal(name, signed, shapes), names))
 
     def _equal_failures(self, attempt: Attempt | None, names: Sequence[str]) -> Sequence[str]:
-        """The first of the names: the pods that fail as a pod did before, because the attempt left
-        all as it was."""
+        """The first names, as far as their pods fail as a pod did before, because that attempt
+        changed nothing."""
         if attempt is None or attempt.node or attempt.victims or attempt.placed_members:
             return ()
         template = self._independent.template(attempt.pod)
@@ -345,8 +347,8 @@ class Consequences:
         return self._independent.template(info) == template
 
     def _is_equal(self, name: str, signed: Hashable | None, shapes: set[PodShape]) -> bool:
-        """Whether a pod waits, and the scheduler answers for it as for a pod that signs this.
-        ``shapes``: of such pods; further ones are added."""
+        """Whether a pod waits, and the scheduler decides about it as about a pod with this
+        signature. ``shapes``: the shapes of such pods, to which the function adds."""
         info = self._model.waiting(name)
         if info is None or signed is None or info.nominated_node_name or info.is_terminating:
             return False
@@ -359,8 +361,8 @@ class Consequences:
         return True
 
     def _place(self, name: str) -> tuple[Attempt | None, Room]:
-        """One attempt at a pod that waits, and how many equal pods have room after it; None: there
-        was no attempt."""
+        """Make one attempt at a pod that waits. Returns how many equal pods have room after it;
+        None: there was no attempt."""
         pod = None if name in self._counted else self._model.pod(name)
         if pod is None or pod.spec.node_name or self._placed_count >= _PLACED_MAX:
             return None, UNKNOWN_ROOM
@@ -378,7 +380,8 @@ class Consequences:
         self._model.remove(POD, namespace, own)
 
     def _pods(self, controller: ObjectKey) -> list[str]:
-        """The names of a controller's pods: those of the beginning and the new ones."""
+        """The names of a controller's pods: those that were there at the beginning, and the new
+        ones."""
         if controller not in self._names:
             top = self._owners.top(controller)
             self._names[controller] = [
@@ -440,7 +443,7 @@ class Consequences:
             self._sync(key)
 
     def _sync(self, key: ObjectKey) -> None:
-        """Passes of the controller of pods until it has nothing more to do."""
+        """Make passes of a controller of pods until it has nothing more to do."""
         content = self._content(key)
         self._contents[key] = content
         plan_for = stateful_set_plan if key.kind == STATEFUL_SET else plan_of
@@ -452,7 +455,7 @@ class Consequences:
             for pod in plan.delete:
                 self._remove(f"{pod.namespace}/{pod.name}")
             if key.kind in _WITH_OUTLINES and not plan.create:
-                return  # as many pods are left as there are to be
+                return  # As many pods are left as the controller wants.
             if plan.create:
                 self._require_template(key, content)
                 self._admit(plan.create, key)
@@ -484,7 +487,7 @@ class Consequences:
     # ---- Deployments ------------------------------------------------------------------------
 
     def _control_deployment(self, key: ObjectKey) -> None:
-        """Passes over a Deployment until its rollout is complete or stuck."""
+        """Make passes over a Deployment until its rollout is complete or stuck."""
         deployment, sets = self._content(key), self._owners.replica_sets(key)
         has_new_template = key in self._rolled
         if has_new_template:
@@ -566,14 +569,14 @@ class Consequences:
 
 
 def _says_enough(room: Room, equal: Sequence[str], names: Sequence[str]) -> bool:
-    """Whether the room says what becomes of all pods that are equal to a placed one. ``equal``: the
-    first of the names, which are all that is tried after it."""
+    """Whether the room shows the outcome of all pods that are equal to a placed one. ``equal``: the
+    first names; nothing else is tried after them."""
     return room.pod_count >= len(equal) or (room.is_exact and len(equal) == len(names))
 
 
 @contextmanager
 def _refusals() -> Iterator[None]:
-    """Raises EditNotPossibleError for what the API server refuses in the block."""
+    """Raises EditNotPossibleError if the API server refuses something in the block."""
     try:
         yield
     except BadInputError as refusal:

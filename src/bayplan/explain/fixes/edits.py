@@ -1,6 +1,6 @@
 """Edits: candidates for a fix, applied to a model and written as a patch.
 
-An edit of a pod is a function on a pod's spec, so that it applies to the pod that is tried and to
+An edit of a pod is a function on a pod's spec. So it applies both to the pod that is tried and to
 the template of its controller, whose lists may be in another order.
 """
 
@@ -27,19 +27,20 @@ class EditNotPossibleError(Exception):
 class Harm(IntEnum):
     """What a change costs, in the order in which an operator tries changes."""
 
-    #: The owner of the workload corrects what can be right nowhere, or creates what is missing.
+    #: The owner of the workload corrects what is wrong on every node, or creates what is missing.
     NONE = auto()
-    #: A further node of a kind that exists.
+    #: A further node of an existing kind is added.
     NODE = auto()
-    #: A rule or a request of the workload is relaxed: it loses what the rule was for.
+    #: A rule or a request of the workload is relaxed, and the workload loses the purpose of the
+    #: rule.
     RULE = auto()
-    #: Other objects change, which others may use.
+    #: Other objects change, which other workloads may use.
     OBJECT = auto()
-    #: A node of a kind that does not exist yet.
+    #: A node of a kind that does not exist yet is added.
     NEW_KIND = auto()
     #: Other workloads lose pods.
     WORKLOAD = auto()
-    #: It works, and there is a reason not to do it, which the text names.
+    #: It works, but there is a reason not to do it, which the text names.
     RISKY = auto()
 
 
@@ -54,7 +55,7 @@ class PodEdit:
     harm: Harm = Harm.RULE
     #: Whether the API server accepts it for a pod that exists.
     is_accepted_for_pods: bool = False
-    #: Edits of one family differ in how far they go; "": the edit has none.
+    #: The family of the edit. Edits of one family differ only in how far they go; "": none.
     family: str = ""
     #: What the reader should know before the change; "": nothing.
     note: str = ""
@@ -74,10 +75,10 @@ class ObjectEdit:
     family: str = ""
     #: What the reader should know before the change; "": nothing.
     note: str = ""
-    #: Whether what it does depends on controllers, so that a quick trial says nothing.
+    #: Whether its effect depends on controllers, so that a quick trial shows nothing.
     needs_controllers: bool = False
-    #: The node of which the nodes that the edit creates are copies; "": of none. Edits of one harm
-    #: that copy one node differ only in the number of copies.
+    #: The node of which the edit creates copies; "": none. Edits of one harm that copy the same
+    #: node differ only in the number of copies.
     copied_node: str = ""
 
 
@@ -85,7 +86,7 @@ Edit = PodEdit | ObjectEdit
 
 
 def plain(value: Any) -> Any:
-    """A decoded object, or a part of one, as plain values of its own; a whole object has a spec."""
+    """A decoded object, or a part of one, as new plain values. A whole object has a spec."""
     values = msgspec.json.decode(msgspec.json.encode(value))
     if hasattr(value, "metadata"):
         for part in ("spec", "status"):

@@ -1,10 +1,10 @@
 """Edits for groups whose topology does not fit: smaller slices, a preferred domain in place of a
 required one, no exclusive domain, and another group that moves out of the nearest domain.
 
-A group moves if its controllers stop its pods until the group that waits is placed. Deleted pods
-would come back at once, and their older group might be tried first. So only a group can move all of
-whose pods belong to controllers that have a size and no other pods, and only if its pods fit
-elsewhere after the group that waits is placed.
+A group moves if its controllers stop its pods until the waiting group is placed. Deleted pods would
+come back at once, and their older group might be tried first. So a group can move only under two
+conditions. All its pods belong to controllers that have a size and no other pods. And its pods fit
+elsewhere after the waiting group is placed.
 """
 
 from collections.abc import Iterable, Iterator
@@ -37,9 +37,9 @@ from bayplan.objects.workloads import pod_name
 from bayplan.printable import printable
 from bayplan.state.pods import PodInfo
 
-#: Groups that are moved in a trial.
+#: The most groups that are moved in a trial.
 _GROUPS_MAX: Final = 5
-#: Pods of a group that moves.
+#: The most pods of a group that moves.
 _MOVED_MAX: Final = 64
 
 
@@ -107,7 +107,7 @@ def _not_alone(group: PodGroup) -> Iterator[ObjectEdit]:
 def _annotated(
     group: PodGroup, annotations: dict[str, str | None], text: str, *, family: str = ""
 ) -> ObjectEdit:
-    """``annotations``: the new values; None: removed."""
+    """The group with other annotations. ``annotations``: the new values; None removes one."""
     present = group.metadata.annotations or {}
     operations: list[dict[str, Any]] = []
     for name, value in annotations.items():
@@ -142,7 +142,7 @@ def _shown(group: PodGroup) -> str:
 def _moved(
     model: ClusterModel, owners: Owners, diagnosis: Diagnosis, name: str, *, pods: list[PodInfo]
 ) -> Iterator[ObjectEdit]:
-    """``name``, ``pods``: of a group that moves."""
+    """The edit that moves a group. ``name``, ``pods``: those of the group."""
     owner_keys = {owners.of(pod) for pod in pods}
     sizes = {owner: owners.size(owner) for owner in owner_keys if owner is not None}
     if len(pods) > _MOVED_MAX or None in owner_keys or not sizes.keys() <= _pure(owners, pods):
@@ -179,7 +179,7 @@ def _pure(owners: Owners, pods: list[PodInfo]) -> set[ObjectKey]:
 
 
 def _resize(owner: ObjectKey, size: int) -> tuple[Change, tuple[str, ...]]:
-    """A controller with so many pods, and the command for it."""
+    """The change of a controller to this number of pods, and the command for it."""
     field = "parallelism" if owner.kind == JOB else "replicas"
     patch = ({"op": "replace", "path": f"/spec/{field}", "value": size},)
     change = Change(
@@ -191,8 +191,8 @@ def _resize(owner: ObjectKey, size: int) -> tuple[Change, tuple[str, ...]]:
 
 
 def _elsewhere(model: ClusterModel, diagnosis: Diagnosis, pods: list[PodInfo]) -> list[str]:
-    """The nodes on which pods would be after the group that waits is placed without them; none:
-    it does not fit, or some of them do not."""
+    """The nodes of the pods after the waiting group is placed without them. There are none if the
+    group or some of the pods do not fit."""
     with model.trial():
         for pod in pods:
             model.remove(POD, pod.namespace, pod.name)

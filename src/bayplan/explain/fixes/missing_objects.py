@@ -29,9 +29,9 @@ from bayplan.objects.keys import ObjectKey, key_of_metadata, kind_of
 from bayplan.plugins.volume_binding.plugin import VolumeBinding
 from bayplan.printable import printable
 
-#: So many classes, drivers or nodes are tried for one object.
+#: The number of classes, drivers or nodes that are tried for one object.
 _NODES_MAX = 4
-#: Lower counts of devices that are tried.
+#: The number of lower counts of devices that are tried.
 _COUNTS_MAX = 8
 _LATE = "WaitForFirstConsumer"
 _NEW_CLASS = "on-demand"
@@ -74,7 +74,8 @@ def _creation(*contents: dict[str, Any], harm: Harm = Harm.NONE, note: str = "")
 
 
 def _missing_claim(model: ClusterModel, namespace: str, name: str) -> Iterator[ObjectEdit]:
-    """A claim of a class that binds when its pod has a node; of a new class if there is none."""
+    """A claim of a class that binds when its pod has a node. If there is no such class, a new one
+    is created."""
     classes = [each for each in model.objects(STORAGE_CLASS) if isinstance(each, StorageClass)]
     late = [each for each in classes if each.volume_binding_mode == _LATE]
     for each in late[:_NODES_MAX]:
@@ -140,7 +141,7 @@ def _released_volumes(model: ClusterModel, claim: PersistentVolumeClaim) -> Iter
 
 
 def _late_binding(model: ClusterModel, claim: PersistentVolumeClaim) -> Iterator[ObjectEdit]:
-    """A class that makes the volume where the pod goes, and not before."""
+    """A class that makes the volume when the pod has a node, and where that node is."""
     name = claim.spec.storage_class_name or ""
     present = model.get(STORAGE_CLASS, "", name)
     if claim.spec.volume_name or not isinstance(present, StorageClass):
@@ -187,8 +188,8 @@ def _missing_class(model: ClusterModel, claim: PersistentVolumeClaim) -> Iterato
 def _missing_volume(
     model: ClusterModel, diagnosis: Diagnosis, claim: PersistentVolumeClaim
 ) -> Iterator[ObjectEdit]:
-    """The volume that a claim is bound to; or one that the claim can be bound to, where nothing
-    provisions volumes."""
+    """The volume that a claim is bound to; or, if nothing provisions volumes, a volume that the
+    claim can be bound to."""
     name = claim.spec.volume_name
     if name:
         if model.get(PERSISTENT_VOLUME, "", name) is None:
@@ -210,8 +211,8 @@ def _missing_volume(
 
 
 def _volume(claim: PersistentVolumeClaim, name: str, hostname: str = "") -> dict[str, Any]:
-    """A volume as a claim requests it. ``hostname``: of the node where it is local; "": it belongs
-    to this claim."""
+    """A volume as a claim requests it. ``hostname``: the node to which it is local; "": the volume
+    is reserved for this claim."""
     meta, spec = claim.metadata, claim.spec
     volume: dict[str, Any] = {
         "capacity": dict(spec.resources.requests or {}),
@@ -233,7 +234,7 @@ def _volume(claim: PersistentVolumeClaim, name: str, hostname: str = "") -> dict
         "kind": "PersistentVolume",
         "metadata": {"name": name},
         "spec": volume,
-        # As the controller of volumes writes it.
+        # The controller of volumes writes it in this form.
         "status": {"phase": "Available" if hostname else "Bound"},
     }
 
@@ -260,7 +261,7 @@ def _device_class(name: str, driver: str) -> dict[str, Any]:
 
 
 def _other_device_classes(model: ClusterModel, claim: ApiObject) -> Iterator[ObjectEdit]:
-    """Another class that exists: the one with the nearest name first."""
+    """Another existing class; the one with the nearest name comes first."""
     content = plain(claim)
     if (content.get("status") or {}).get("allocation"):
         return
@@ -310,7 +311,7 @@ def _name(claim: ApiObject) -> str:
 def _changed_claim(
     claim: ApiObject, patch: Patch, text: str, *, harm: Harm, family: str
 ) -> ObjectEdit:
-    """The API server refuses changes of a claim: it is replaced."""
+    """The replacement of a claim, because the API server refuses changes of one."""
     key = key_of_metadata(RESOURCE_CLAIM, claim.metadata)
     whole = patched(plain(claim), patch)
     manifest = {

@@ -1,7 +1,8 @@
-"""Add a node: one of a kind that exists, or, where no kind suffices, one with what the pod needs.
+"""Add a node: one of an existing kind or, if no kind suffices, one with what the pod needs.
 
-For the kinds of nodes, see `objects.pools`. A kind that cannot hold the pod by itself is not tried.
-Of the others, the smallest comes first. A kind that does not exist yet is the last resort.
+For the kinds of nodes, see `objects.pools`. A kind of which an empty node cannot hold the pod is
+not tried. Of the other kinds, the smallest comes first. A kind that does not exist yet is the last
+resort.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +32,7 @@ from bayplan.objects.pools import (
 from bayplan.printable import printable
 
 _KINDS_MAX = 12
-#: Nodes that are added for one group or workload.
+#: The most nodes that are added for one group or workload.
 _COUNT_MAX = 8
 _MANY_MAX = 100
 _FAMILY = "new node"
@@ -40,7 +41,8 @@ _FAMILY = "new node"
 def new_node_edits(
     model: ClusterModel, diagnosis: Diagnosis, waiting_count: int = 1
 ) -> Iterator[ObjectEdit]:
-    """Copies of each kind of node, and then larger ones. ``waiting_count``: pods that wait."""
+    """Copies of each kind of node, and then larger nodes. ``waiting_count``: the number of pods
+    that wait."""
     ordered = model.once(_kinds)
     usable = [node for node in ordered if _may_hold(model, node, diagnosis)][:_KINDS_MAX]
     counts = _counts(model, diagnosis, waiting_count)
@@ -103,7 +105,8 @@ def _as_many_as_needed(
 def _larger(
     model: ClusterModel, node: Node, diagnosis: Diagnosis
 ) -> tuple[dict[str, str], dict[str, str], list[str]] | None:
-    """(resources, labels, what to say) that a node lacks for the pod; None: it lacks nothing."""
+    """What a node lacks for the pod, as (resources, labels, words for the reader); None: it lacks
+    nothing."""
     offered = amounts(node.status.allocatable)
     bare = _manifest(node, {}, {}, with_taints=False)
     requests = diagnosis.pod.requests
@@ -123,8 +126,8 @@ def _larger(
 
 
 def _may_be_enlarged(node: Node, kinds: Sequence[Node], diagnosis: Diagnosis) -> bool:
-    """Whether a larger node of this kind is worth a thought: it has the devices that the pod
-    requests, if any node has them, and is not set apart for what the pod is not."""
+    """Whether a larger node of this kind may help. It has the devices that the pod requests, if any
+    node has them, and it is not reserved for other pods by a taint."""
     offered = amounts(node.status.allocatable)
     for name in filter(is_extended, diagnosis.pod.requests):
         if not offered.get(name) and any(amounts(k.status.allocatable).get(name) for k in kinds):
@@ -135,7 +138,7 @@ def _may_be_enlarged(node: Node, kinds: Sequence[Node], diagnosis: Diagnosis) ->
 
 def _may_hold(model: ClusterModel, node: Node, diagnosis: Diagnosis) -> bool:
     """Whether an empty node of this kind has what the pod requests. Its devices may stand for an
-    extended resource; the trial tells."""
+    extended resource, which only the trial shows."""
     offered = amounts(node.status.allocatable)
     classes = model.once(class_behind_each)
     for name, amount in diagnosis.pod.requests.items():
@@ -145,20 +148,22 @@ def _may_hold(model: ClusterModel, node: Node, diagnosis: Diagnosis) -> bool:
 
 
 def _description(node: Node) -> str:
-    """Its pool and its type in brackets, behind its name."""
+    """The name of a node, with its pool and its type in brackets."""
     text = kind_text(node)
     return f" ({text})" if text else ""
 
 
 def _counts(model: ClusterModel, diagnosis: Diagnosis, waiting_count: int) -> range:
-    """How many nodes are added: up to one for each pod that waits, or member that is needed."""
+    """The numbers of nodes to add, up to one for each waiting pod, or for each member that is
+    needed."""
     state = model.scheduler.pod_groups.of(diagnosis.attempt.pod)
     needed = waiting_count if state is None else max(state.min_member, waiting_count)
     return range(1, max(1, min(needed, _COUNT_MAX)) + 1)
 
 
 def _size(node: Node) -> tuple[int, int, int]:
-    """The fewest kinds of resources first: a plain pod needs no node with devices."""
+    """The sort key: nodes with the fewest kinds of resources come first, because a plain pod needs
+    no node with devices."""
     offered = amounts(node.status.allocatable)
     return len(offered), offered.get("cpu", 0), offered.get("memory", 0)
 
@@ -172,7 +177,8 @@ def _copies(
     manifest: dict[str, Any] | None = None,
     harm: Harm = Harm.NODE,
 ) -> ObjectEdit:
-    """``manifest``: of the new nodes; None: as the node is."""
+    """The edit that adds copies of a node. ``manifest``: the one of the new nodes; None: that of
+    the node."""
     changes: list[Change] = []
     own = list(_own_objects(model, node.metadata.name))
     names = names_of_copies(node.metadata.name, lambda name: model.get(NODE, "", name) is not None)

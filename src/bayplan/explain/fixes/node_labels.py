@@ -1,8 +1,8 @@
 """The labels that a new node needs for a pod: those of its selector, of its affinity, and of the
 places where its volumes are.
 
-A label that states where a node is, as a zone, is invented for nobody: some node must state it, or
-a volume of the pod, which is there. An autoscaler can make a node in a zone that has none now.
+A label that states where a node is, such as a zone, is never invented: some node must have it, or a
+volume of the pod must be there. An autoscaler can make a node in a zone that has none now.
 """
 
 from collections.abc import Iterator, Mapping
@@ -38,8 +38,8 @@ Term = dict[str, Any]
 
 
 def labels_to_add(model: ClusterModel, pod: PodInfo, present: Mapping[str, str]) -> Labels | None:
-    """The labels that a node with labels ``present`` lacks for the pod. None: nobody can say that a
-    node with them can exist.
+    """The labels that a node with labels ``present`` lacks for the pod. None: it is not known
+    whether a node with them can exist.
 
     Of several terms, the one that needs the fewest labels counts.
     """
@@ -50,7 +50,8 @@ def labels_to_add(model: ClusterModel, pod: PodInfo, present: Mapping[str, str])
         return None
     if HOSTNAME_LABEL in places or any(needed.get(k, v) != v for k, v in places.items()):
         return None
-    # A label of a CSI driver says the same as the common one: topology.ebs.csi.aws.com/zone.
+    # A label of a CSI driver, such as topology.ebs.csi.aws.com/zone, says the same as the common
+    # one.
     same = {
         key: value
         for place, value in places.items()
@@ -115,7 +116,7 @@ def _places_of_volumes(model: ClusterModel, pod: PodInfo) -> Iterator[list[Term]
 
 
 def terms_of_volume(volume: PersistentVolume) -> list[Term]:
-    """A node must match one of these terms; without any, each node will do."""
+    """The terms of which a node must match one; without any, each node matches."""
     affinity = volume.spec.node_affinity
     required = None if affinity is None else affinity.required
     terms = () if required is None else required.node_selector_terms or ()

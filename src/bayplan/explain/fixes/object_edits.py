@@ -32,7 +32,7 @@ from bayplan.plugins.taint_toleration import TaintToleration
 from bayplan.printable import printable
 from bayplan.sim.world.workloads.deployment_plan import rollout_limits
 
-#: So many nodes are tried for one kind of change.
+#: The number of nodes that are tried for one kind of change.
 _NODES_MAX = 4
 _UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 _CONTROL_PLANE_NOTE = "the control plane needs its nodes for itself"
@@ -47,7 +47,8 @@ def object_edits(model: ClusterModel, owners: Owners, diagnosis: Diagnosis) -> I
 
 
 def _replace_first(owners: Owners, diagnosis: Diagnosis) -> Iterator[ObjectEdit]:
-    """A rollout that adds new pods before it removes old ones needs room for both: maxSurge 0."""
+    """The edit to maxSurge 0, because a rollout that adds new pods before it removes old ones needs
+    room for both."""
     owner = owners.of(diagnosis.pod)
     content = None if owner is None else owners.content(owner)
     if owner is None or content is None or owner.kind != DEPLOYMENT:

@@ -1,9 +1,9 @@
 """Who decides about a pod: the controller whose template or size a person changes.
 
-The owner of a pod is the topmost controller of a kind that is known here: of a pod of a ReplicaSet,
-the Deployment. A controller that was not read is inferred from the names in the owner references
-and from its pods: their number is its size. Tools that write a controller again and again (Helm,
-Argo CD, Flux) are recognized by the labels and annotations that they leave.
+The owner of a pod is the topmost controller of a kind that is known here. For a pod of a
+ReplicaSet, that is the Deployment. A controller that was not read is inferred from the names in the
+owner references, and from its pods, whose number is its size. Tools that write a controller again
+and again (Helm, Argo CD, Flux) are recognized by the labels and annotations that they leave.
 """
 
 from itertools import islice
@@ -34,13 +34,13 @@ from bayplan.printable import printable
 from bayplan.sim.input.controller_pods import pod_names
 from bayplan.state.pods import PodInfo
 
-#: Their pods have names that end in random letters.
+#: The controllers whose pods have names that end in random letters.
 _WITH_RANDOM_NAMES = frozenset((REPLICA_SET, REPLICATION_CONTROLLER, DAEMON_SET, JOB))
-#: Contents of pods that are kept at most.
+#: The most contents of pods that are stored.
 _CONTENTS_MAX = 4096
 _HELM_RELEASE = "meta.helm.sh/release-name"
 _MANAGED_BY = "app.kubernetes.io/managed-by"
-#: Label or annotation → what its value names.
+#: Label or annotation → the kind of tool that its value names.
 _MANAGERS = {
     "argocd.argoproj.io/tracking-id": "Argo CD application",
     "argocd.argoproj.io/instance": "Argo CD application",
@@ -58,11 +58,11 @@ class Owners:
         self._model = model
         #: ReplicaSets that a trial makes, and their Deployments.
         self._adopted: dict[ObjectKey, ObjectKey] = {}
-        #: Controller → the names that an expansion in a file gives to its pods.
+        #: Controller → the names that its expansion gives to its pods.
         self._made_up_names: dict[ObjectKey, frozenset[str]] = {}
-        #: By the identity of a pod's parts, which the pod here protects.
+        #: By the identity of a pod's parts. The stored pod keeps the parts alive.
         self._pod_contents: dict[tuple[int, int, int, str], tuple[Pod, Content]] = {}
-        #: By the identity of the pod.
+        #: The contents by the identity of the pod.
         self._pod_outlines: dict[int, tuple[Pod, Content]] = {}
         #: Controller that a pod names → the topmost one.
         self._tops: dict[ObjectKey, ObjectKey] = {}
@@ -104,7 +104,7 @@ class Owners:
         return self._tops.get(controller, controller)
 
     def adopt(self, replica_set: ObjectKey, deployment: ObjectKey) -> None:
-        """Note whose a new ReplicaSet is."""
+        """Note the Deployment of a new ReplicaSet."""
         self._adopted[replica_set] = deployment
 
     def uid(self, controller: ObjectKey) -> str:
@@ -122,7 +122,7 @@ class Owners:
         """Whether the name of a pod comes from the expansion of a controller in a file, so that no
         cluster has a pod of this name."""
         if pod.metadata.generate_name:
-            return False  # a controller of a cluster gave it its name
+            return False  # A controller of a cluster gave the pod its name.
         parent = self.parent(pod.metadata, pod.metadata.namespace or "")
         content = None if parent is None else self.content(parent)
         if parent is None or content is None or parent.kind not in _WITH_RANDOM_NAMES:
@@ -162,9 +162,9 @@ class Owners:
         return names
 
     def pod_content(self, pod: Pod, *, is_new: bool) -> Content:
-        """A pod as plain values, as it was read if it is not new. Nobody changes them: they are
-        made once for all trials."""
-        # An undo makes a new object with other metadata, of which the labels are read here.
+        """A pod as plain values; a pod that is not new is as it was read. Callers must not change
+        the values, which are made once for all trials."""
+        # An undo makes a new object with other metadata, whose labels are read here.
         parts = (id(pod.spec), id(pod.status), id(pod.metadata.labels), pod.metadata.name)
         made = self._pod_contents.get(parts)
         if made is None:
@@ -176,8 +176,9 @@ class Owners:
         return made[1]
 
     def pod_outline(self, pod: Pod) -> Content:
-        """What a ReplicaSet reads of a pod, but for the number of restarts, from the fields that a
-        scheduler reads. A pod that got its node in a trial runs. Nobody changes it."""
+        """What a ReplicaSet reads of a pod, except the number of restarts, from the fields that a
+        scheduler reads. A pod that got its node in a trial runs. Callers must not change the
+        result."""
         made = self._pod_outlines.get(id(pod))
         if made is None:
             if len(self._pod_outlines) >= _CONTENTS_MAX:
@@ -224,13 +225,14 @@ class Owners:
         return {**copied, "apiVersion": version, "kind": kind}
 
     def had_node(self, pod: Pod) -> bool:
-        """Whether a pod had its node when the cluster was read: later ones run at once here."""
+        """Whether a pod had its node when the cluster was read. Pods that get a node later run at
+        once here."""
         key = self._model.source.objects.key_of_uid(pod.metadata.uid or "")
         original = None if key is None else self._model.source.objects.get(key)
         return isinstance(original, Pod) and bool(original.spec.node_name)
 
     def outline(self, key: ObjectKey) -> Content:
-        """A controller that was not read as a whole: with its metadata and an empty template."""
+        """A controller that was not read as a whole, with its metadata and an empty template."""
         version, _, kind = key.kind.rpartition(" ")
         present = self._model.get(*key)
         meta: Content = {"name": key.name, "namespace": key.namespace}
@@ -247,7 +249,8 @@ class Owners:
         return source.content(key) is None and key not in source.objects
 
     def size(self, owner: ObjectKey) -> int:
-        """How many pods a controller is to have: as its spec says, else as many as there are."""
+        """How many pods a controller wants, as its spec says; without a spec, as many as there
+        are."""
         content = self.content(owner)
         field = "parallelism" if owner.kind == JOB else "replicas"
         if content is not None:
@@ -259,13 +262,14 @@ class Owners:
         return len(self.pods(owner))
 
     def missing(self, owner: ObjectKey | None) -> int:
-        """How many pods a StatefulSet has not created yet: it waits for those that it has."""
+        """How many pods a StatefulSet has not created yet, because it waits for the pods that it
+        has."""
         if owner is None or owner.kind != STATEFUL_SET:
             return 0
         return max(self.size(owner) - len(self.pods(owner)), 0)
 
     def template_content(self, owner: ObjectKey) -> Content | None:
-        """The controller with its pod template; of a Deployment that was not read, with that of
+        """The controller with its pod template. A Deployment that was not read has the template of
         its ReplicaSet. None: neither was read."""
         content = self.content(owner)
         if content is not None and content["spec"].get("template"):
@@ -306,7 +310,7 @@ def owner_text(key: ObjectKey) -> str:
 
 
 def manager_of(content: Content | ApiObject | None) -> str:
-    """The tool that writes an object, as in "Helm release shop"; "": none is known."""
+    """The tool that writes an object, such as "Helm release shop"; "": no tool is known."""
     if content is None:
         return ""
     if isinstance(content, dict):

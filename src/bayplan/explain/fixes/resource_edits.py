@@ -1,4 +1,4 @@
-"""Lower requests: to what a node has free."""
+"""Lower requests to what a node has free."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from bayplan.explain.diagnosis import Diagnosis
 from bayplan.explain.fixes.edits import EditNotPossibleError, Harm, PodEdit, Spec
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
 
-#: So many different targets are tried, the nearest first.
+#: The number of different targets that are tried, the nearest first.
 _TARGETS_MAX = 6
 
 

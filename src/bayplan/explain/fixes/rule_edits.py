@@ -1,7 +1,7 @@
 """Change the rules of a pod: tolerations, node selector, affinity, spreading, ports.
 
-A rule that no node and no pod can satisfy is probably a typing error: the nearest value that exists
-comes first. Gates are not removed: whoever set one removes it.
+A rule that no node and no pod can satisfy is probably a typing error, so the nearest existing value
+comes first. No edit removes a gate, because whoever set the gate removes it.
 """
 
 from collections import Counter, defaultdict
@@ -36,10 +36,10 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _SKEW_STEPS_MAX = 12
 _TAINT_LISTS_MAX = 5
 _PRIORITY_CLASSES_MAX = 3
-#: Values of one label that a selector is widened with.
+#: The number of values of one label that widen a selector.
 _VALUES_MAX = 3
 
-#: Key of a label → value → how many objects have it.
+#: Key of a label → value → the number of objects that have it.
 LabelCounts = Mapping[str, Mapping[str, int]]
 
 
@@ -179,7 +179,8 @@ def _wider_selectors(model: ClusterModel, diagnosis: Diagnosis, spec: Spec) -> I
 
 
 def _wider_terms(spec: Spec, labels: Sequence[Mapping[str, str]]) -> Iterator[PodEdit]:
-    """The same in the node affinity. ``labels``: of the rejected nodes."""
+    """Accept a value in the node affinity that a rejected node has. ``labels``: those of the
+    rejected nodes."""
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     terms: list[dict[str, Any]] = (affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or []
     for index, term in enumerate(terms):
@@ -232,7 +233,7 @@ def _node_affinity(spec: Spec) -> Iterator[PodEdit]:
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     terms: list[dict[str, Any]] = (affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or []
     if any(term.get("matchFields") for term in terms):
-        return  # a DaemonSet made the pod for this node
+        return  # A DaemonSet made the pod for this node.
     for index, term in enumerate(terms):
         fields = [("matchExpressions", e) for e in term.get("matchExpressions") or []]
         for field, expression in fields if len(fields) > 1 else ():
@@ -271,8 +272,8 @@ def expression_text(expression: dict[str, Any]) -> str:
 def _spread_policies(
     model: ClusterModel, owners: Owners, pod: PodInfo, spec: Spec
 ) -> Iterator[PodEdit]:
-    """What a constraint counts: only nodes that the pod may use, only pods of its revision, only
-    as many domains as there are."""
+    """Change what a constraint counts: only nodes that the pod may use, only pods of its revision,
+    or only as many domains as there are."""
     constraints = spec.get("topologySpreadConstraints") or ()
     for index, constraint in enumerate(constraints):
         if constraint.get("whenUnsatisfiable") != "DoNotSchedule":
@@ -367,7 +368,8 @@ def _corrected_affinity(model: ClusterModel, pod: PodInfo, spec: Spec) -> Iterat
 
 
 def _hash_in_anti_affinity(owners: Owners, pod: PodInfo, spec: Spec) -> Iterator[PodEdit]:
-    """During a rollout, old pods do not keep new ones away."""
+    """Let anti-affinity ignore old pods, so that they do not keep new pods away during a
+    rollout."""
     if not _is_of_deployment(owners, pod):
         return
     rules: dict[str, Any] = (spec.get("affinity") or {}).get("podAntiAffinity") or {}
@@ -435,7 +437,7 @@ def _ports(spec: Spec) -> Iterator[PodEdit]:
 
 
 def priority_edits(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[PodEdit]:
-    """A priority class that lets the pod preempt others, the lowest first."""
+    """A priority class that lets the pod preempt others; the lowest one comes first."""
     pod = diagnosis.pod
     if pod.spec.preemption_policy == "Never":
         return
@@ -458,7 +460,7 @@ def priority_edits(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[PodEdi
 
 
 def device_edits(diagnosis: Diagnosis) -> Iterator[PodEdit]:
-    """Do without a device claim: only where nothing else helps."""
+    """Remove a device claim, only if nothing else helps."""
     for claim in diagnosis.pod.spec.resource_claims or ():
 
         def apply(changed: Spec, name: str = claim.name) -> None:

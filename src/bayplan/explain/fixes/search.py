@@ -1,10 +1,10 @@
 """The search for fixes: candidates are made from the causes, and each is tried.
 
 A candidate is first tried quickly, with one attempt at the pod. If the pod fits, the candidate is
-written as commands, and what the commands come to is tried with admission and controllers
-(`consequences`): only that decides. If no single change suffices, changes that help are combined:
-each step of a combined fix removes a cause that hides the next one. Of a combination, steps that
-are not needed are dropped. Fixes are in the order of their harm (`Harm`).
+written as commands. Then the commands are tried with admission and controllers (`consequences`),
+and only that trial decides. If no single change suffices, changes that help are combined. Each step
+of a combined fix removes a cause that hides the next one. Steps of a combination that are not
+needed are dropped. Fixes are in the order of their harm (`Harm`).
 """
 
 from collections import Counter
@@ -43,14 +43,14 @@ from bayplan.model.independent_pods import IndependentPods
 from bayplan.printable import printable
 from bayplan.state.pods import PodInfo
 
-#: Attempts that a search makes at most, so that its time is bounded.
+#: The most attempts of a search, so that its time is bounded.
 TRIALS_MAX = 400
-#: Candidates whose commands are tried at most.
+#: The most candidates whose commands are tried.
 WRITTEN_MAX = 60
-#: Steps of one fix, and combinations that are extended.
+#: The most steps of one fix, and the most combinations that are extended.
 _STEPS_MAX = 4
 _EXTENDED_MAX = 8
-#: Fixes that are returned, and of one harm.
+#: The most fixes that are returned, and the most of one harm.
 _FIXES_MAX = 8
 _OF_ONE_HARM_MAX = 3
 
@@ -88,19 +88,19 @@ class Search:
     #: "namespace/name" of the pods that wait and that a change of the pod's template changes, the
     #: pod among them.
     peers: Sequence[str]
-    #: The levels of the pod's group as the cluster is; None: they are not computed yet.
+    #: The levels of the pod's group in the unchanged cluster; None: they are not computed yet.
     levels: Sequence[ComparedLevel] | None = None
-    #: Attempts, and candidates whose commands are tried, at most.
+    #: The most attempts, and the most candidates whose commands are tried.
     trials_max: int = TRIALS_MAX
     written_max: int = WRITTEN_MAX
     trials: int = 0
     written: int = 0
     solutions: list[Solution] = field(default_factory=list[Solution])
-    #: By the identity of a spec, which is kept alive here.
+    #: By the identity of a spec. The spec is stored, too, so that the identity stays valid.
     _templates: dict[int, tuple[PodSpec, bytes]] = field(
         default_factory=dict[int, tuple[PodSpec, bytes]]
     )
-    #: Attempts with new nodes, by what is copied.
+    #: Attempts with new nodes, by the node that is copied.
     _with_copies: dict[Hashable, Attempt] = field(default_factory=dict[Hashable, Attempt])
 
     def run(self, diagnosis: Diagnosis) -> list[Solution]:
@@ -121,7 +121,7 @@ class Search:
         return self._selected()
 
     def _selected(self) -> list[Solution]:
-        """The first of each harm, without those that contain another."""
+        """The first solutions of each harm, without solutions that contain another one."""
         selected: list[Solution] = []
         counts: Counter[Harm] = Counter()
         for each in self.solutions:
@@ -176,8 +176,8 @@ class Search:
     ) -> list[tuple[Edit, ...]]:
         """Returns the combinations that change the sentence and do not suffice.
 
-        Of a family, the first edit that helps the whole workload is enough; until then, an edit
-        that helps more pods takes the place of one that helps fewer.
+        For each family, the first edit that helps the whole workload is enough. Until there is one,
+        an edit that helps more pods replaces one that helps fewer.
         """
         helpful: list[tuple[Edit, ...]] = []
         families: dict[str, Solution] = {}
@@ -204,8 +204,8 @@ class Search:
         return helpful
 
     def _is_crowded_out(self, candidate: Edit) -> bool:
-        """Whether a change of what controllers do would come behind enough others of its harm, of
-        which none helps more pods."""
+        """Whether enough other changes of the same harm would come before a change of what
+        controllers do, although none of them helps more pods."""
         if not isinstance(candidate, ObjectEdit) or not candidate.needs_controllers:
             return False
         whole = {
@@ -216,7 +216,7 @@ class Search:
     # ---- one candidate ----------------------------------------------------------------------
 
     def _solution(self, edits: tuple[Edit, ...]) -> tuple[Solution | None, str]:
-        """(the solution, or None; why the pod still does not fit, where that is known)."""
+        """Returns (the solution or None; why the pod still does not fit, if that is known)."""
         if not any(isinstance(edit, ObjectEdit) and edit.needs_controllers for edit in edits):
             attempt = self.attempt_with(edits)
             if attempt is None:
@@ -244,7 +244,7 @@ class Search:
         return Solution(edits, tried), ""
 
     def outcome_of(self, fix: Fix, edits: Sequence[Edit]) -> Outcome:
-        """What the commands of a fix come to. Raises EditNotPossibleError."""
+        """The outcome of the commands of a fix. Raises EditNotPossibleError."""
         self.written += 1
         copied = (edit.copied_node for edit in edits if isinstance(edit, ObjectEdit))
         workload = self.owners.of(self.pod)
@@ -260,7 +260,7 @@ class Search:
     def attempt_with(self, edits: tuple[Edit, ...]) -> Attempt | None:
         """A quick attempt at the pod with these edits; None: they cannot be applied.
 
-        What one new node comes to for a single pod, more nodes that are equal to it come to, too.
+        Several equal new nodes have the same outcome for a single pod as one of them.
         """
         self.trials += 1
         key = self._of_copies(edits)
@@ -272,8 +272,8 @@ class Search:
         return attempt
 
     def _of_copies(self, edits: tuple[Edit, ...]) -> Hashable | None:
-        """The same for edits that add different numbers of equal nodes; None: the number may matter
-        to the attempt."""
+        """The attempt for edits that add different numbers of equal nodes; None: the number may
+        matter to the attempt."""
         if len(edits) != 1 or self.pod.group_key is not None:
             return None
         edit = edits[0]
@@ -314,14 +314,14 @@ class Search:
                 self.model.replace(POD, decode(POD, changed))
 
     def _counts(self, name: str, pod: Pod) -> bool:
-        """Whether an attempt at the pod looks at a pod that waits: at itself, at the members of its
-        group, and at pods that are nominated to a node."""
+        """Whether a waiting pod matters to an attempt at the pod. The pod itself, the members of
+        its group, and pods that are nominated to a node matter."""
         is_own = name == self.pod.key or self.pod.group_key is not None
         return is_own or bool(pod.status.nominated_node_name)
 
     def _template(self, pod: Pod) -> bytes:
-        """What edits read of a pod; equal for pods of one template, whose volumes for tokens have
-        names of their own."""
+        """What edits read of a pod. It is equal for pods of one template, although their volumes
+        for tokens have names of their own."""
         made = self._templates.get(id(pod.spec))
         if made is None:
             encoded = msgspec.json.encode(structs.replace(pod.spec, volumes=None))

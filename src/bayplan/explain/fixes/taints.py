@@ -1,7 +1,8 @@
-"""Which taints a pod may be made to tolerate, and which may be taken off.
+"""Which taints a fix may let a pod tolerate, and which taints it may remove.
 
 A taint that keeps plain pods away from special hardware stays where it is, unless the pod requests
-that hardware. A taint of the control plane is a question of what the cluster's owner wants.
+that hardware. Whether a taint of the control plane may go depends on the wishes of the cluster's
+owner.
 """
 
 import re
@@ -55,7 +56,7 @@ def uses_hardware(pod: PodInfo, node: Node) -> bool:
 
 
 def harm_of_tolerating(pod: PodInfo, node: Node, taint: Taint) -> Harm | None:
-    """What it costs that a pod tolerates a taint of a node; None: it must not."""
+    """The harm of letting a pod tolerate a taint of a node; None: it must not."""
     if is_broken(taint.key):
         return None
     if is_of_hardware(taint, node):

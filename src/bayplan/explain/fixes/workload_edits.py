@@ -1,9 +1,10 @@
 """Make room: which pods of other workloads to remove from which node.
 
-A pod without a controller is deleted. A pod of a controller goes when the controller gets smaller,
-and then the controller chooses: a StatefulSet removes its highest ordinals, a ReplicaSet those that
-its ranking puts first. Where the ranking would choose other pods, an annotation puts these pods
-first. Whether the right pods go is tried with the controller itself (`consequences`).
+A pod without a controller is deleted. A pod of a controller goes when the controller gets smaller.
+Then the controller chooses the pods: a StatefulSet removes its highest ordinals, and a ReplicaSet
+removes the pods that its ranking puts first. If the ranking would choose other pods, an annotation
+puts the right pods first. Whether the right pods go is tried with the controller itself
+(`consequences`).
 
 These pods stay: critical pods, pods of DaemonSets and static pods, pods of the workload that waits,
 pods whose budget allows no disruption, the last pod of a controller, and pods that a controller of
@@ -48,7 +49,8 @@ from bayplan.objects.workloads import is_mirror, ordinal_of, pod_name
 from bayplan.printable import printable
 from bayplan.state.pods import PodInfo
 
-#: Nodes that are tried, the nearest first; and pods that are removed from one of them at most.
+#: The number of nodes that are tried, the nearest first; and the most pods that are removed from
+#: one of them.
 _NODES_MAX = 5
 _REMOVED_MAX = 12
 #: Controllers whose size is a number that can be lowered.
@@ -69,8 +71,8 @@ def room_edits(model: ClusterModel, owners: Owners, diagnosis: Diagnosis) -> Ite
         pods = sorted(pods_on(model, node), key=lambda pod: _order(pod, lacking))
         yield from room.edits(room.first_to_go(pods, {node}), lacking)
     if diagnosis.attempt.pod.group_key is not None:
-        # Members of a group take room on several nodes. The first removal may help: what the whole
-        # group lacks is not known.
+        # Members of a group take room on several nodes. Any first removal may help, because what
+        # the whole group lacks is not known.
         rejected = diagnosis.rejected.items()
         nodes = {name for name, status in rejected if status.code is Code.UNSCHEDULABLE}
         pods = model.once(PlacedPods).in_order(diagnosis.pod.requests)
@@ -89,7 +91,7 @@ class _Room:
         self._workload = owners.of(self._pod)
 
     def nearest_nodes(self) -> list[str]:
-        """Nodes where the removal of pods may help, those that lack the least first."""
+        """The nodes on which the removal of pods may help, those that lack the least first."""
         rejected, amounts = self._diagnosis.rejected, self._diagnosis.amounts
         helped = [name for name, status in rejected.items() if status.code is Code.UNSCHEDULABLE]
         shortage = amounts.shortage(self._diagnosis.pod.requests)
@@ -117,7 +119,7 @@ class _Room:
         if owner.kind == STATEFUL_SET and not self._is_above_all(pod, owner, nodes):
             return False
         if owner.kind == JOB and not self._is_one_of_equals(pod):
-            return False  # the Job chooses, and no annotation counts for it
+            return False  # The Job chooses, and no annotation counts for it.
         return self._owners.size(owner) > 1 and not self._rolls_out(owner)
 
     def _is_sized(self, owner: ObjectKey) -> bool:
@@ -137,7 +139,7 @@ class _Room:
         return all(each is not None and each.node_name in nodes for each in higher)
 
     def _rolls_out(self, owner: ObjectKey) -> bool:
-        """Whether a Deployment has pods of several revisions: it shares a new size among them."""
+        """Whether a Deployment has pods of several revisions, among which it divides a new size."""
         pods = self._owners.pods(owner) if owner.kind == DEPLOYMENT else ()
         return len({self._owners.parent(pod.metadata, owner.namespace) for pod in pods}) > 1
 
@@ -167,14 +169,14 @@ class _Room:
                 try:
                     budgets.append((each, label_selector(each.spec.selector).matches))
                 except SelectorError:
-                    continue  # the API server refuses such a budget: it covers nothing
+                    continue  # The API server refuses such a budget, so it covers nothing.
         return budgets
 
     def _respects_budgets(self, pods: Sequence[PodInfo]) -> bool:
         return all(count <= allowed for _, count, allowed in self._disruptions(pods))
 
     def _disruptions(self, pods: Sequence[PodInfo]) -> list[tuple[str, int, int]]:
-        """(name, pods that go, pods that may go) of each budget."""
+        """Yields (name, pods that go, pods that may go) of each budget."""
         counts: Counter[str] = Counter()
         allowed: dict[str, int] = {}
         for pod in pods:
@@ -187,7 +189,8 @@ class _Room:
     # ---- edits ------------------------------------------------------------------------------
 
     def edits(self, pods: Sequence[PodInfo], lacking: Mapping[str, int]) -> Iterator[ObjectEdit]:
-        """``pods``: in the order in which they go. ``lacking``: what the node lacks."""
+        """The edits. ``pods``: the pods in the order in which they go. ``lacking``: what the node
+        lacks."""
         chosen = self._enough(pods, lacking)
         if not chosen or not self._respects_budgets(chosen) or not self._leaves_one(chosen):
             return
@@ -201,7 +204,7 @@ class _Room:
         return owner is not None and owner.kind in _RANKING
 
     def _is_one_of_equals(self, pod: PodInfo) -> bool:
-        """Whether it does not matter which pod of its controller goes: all are on one node."""
+        """Whether any pod of the controller may go, because all of them are on one node."""
         owner = self._owners.of(pod)
         pods = [] if owner is None else self._owners.pods(owner)
         return all(each.spec.node_name == pod.node_name for each in pods)
@@ -215,7 +218,7 @@ class _Room:
         return list(Counter(owner for owner in owners if owner is not None).items())
 
     def _enough(self, pods: Sequence[PodInfo], lacking: Mapping[str, int]) -> list[PodInfo]:
-        """The first pods whose removal gives the pod a node, without those that may stay."""
+        """The first pods whose removal gives the pod a node, without the pods that may stay."""
         removed: list[PodInfo] = []
         with self._model.trial():
             for each in pods:
@@ -238,7 +241,8 @@ class _Room:
             return self._model.attempt(self._pod.key).fits
 
     def _edit(self, pods: Sequence[PodInfo], *, is_marked: bool) -> ObjectEdit:
-        """``is_marked``: annotations make the controllers remove these pods first."""
+        """The edit. ``is_marked``: whether annotations make the controllers remove these pods
+        first."""
         drafts: list[_Part] = []
         bare = [pod for pod in pods if self._owners.of(pod) is None]
         if bare:
@@ -331,7 +335,7 @@ def _smaller(owner: ObjectKey, size: int, count: int) -> _Part:
 @final
 class PlacedPods:
     """The placed pods of a model in the order in which they go. They are sorted once, also for the
-    states that a trial makes: only what differs there is sorted anew."""
+    states in a trial, where only the changed pods are sorted again."""
 
     def __init__(self, model: ClusterModel) -> None:
         self._model = model
@@ -365,7 +369,8 @@ def _grouped(pods: Iterable[PodInfo]) -> dict[Hashable, list[PodInfo]]:
 
 
 def _order(pod: PodInfo, lacking: Mapping[str, int]) -> tuple[int, float, int, str]:
-    """The least important first; among equals those that free the most of what is lacking."""
+    """The sort key: the least important pods come first, and among equal ones those that free the
+    most of what is lacking."""
     freed = sum(min(requested_amount(pod, name) / lack, 1.0) for name, lack in lacking.items())
     return (pod.priority, -freed, *_order_of_equals(pod))
 
@@ -375,7 +380,8 @@ def _order_of_equals(pod: PodInfo) -> tuple[int, str]:
 
 
 def _last_first(pod: PodInfo) -> int:
-    """Of a StatefulSet, the highest ordinal first; of other controllers, 0."""
+    """The sort key that puts the highest ordinal of a StatefulSet first; 0 for other
+    controllers."""
     owner = controller_of(pod.metadata)
     if owner is None or owner.kind != "StatefulSet":
         return 0

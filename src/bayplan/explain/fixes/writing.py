@@ -1,8 +1,8 @@
 """Edits as a fix: changes of the objects that the user owns, and the commands that make them.
 
-A change of a pod is a change of the template of its controller; the pods that the controller does
-not replace by itself are deleted. A template that cannot change (of a Job), and a pod without a
-controller, are deleted and created again. An object that no safe command can name, and a controller
+A change of a pod is a change of the template of its controller. The pods that the controller does
+not replace by itself are deleted. A Job, whose template cannot change, and a pod without a
+controller are deleted and created again. An object that no safe command can name, and a controller
 that is not one of Kubernetes' own, get a sentence in place of a command.
 """
 
@@ -48,9 +48,9 @@ from bayplan.objects.keys import ObjectKey
 from bayplan.sim.input.controller_kinds import CONTROLLERS
 from bayplan.state.pods import PodInfo
 
-#: Controllers that leave the pods that wait as they are when their template changes.
+#: The controllers that do not replace their waiting pods when their template changes.
 _LEAVE_WAITING = frozenset((REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET))
-#: What a server writes into the metadata of an object.
+#: The metadata of an object that a server writes.
 _SERVER_FIELDS = (
     "creationTimestamp",
     "generation",
@@ -89,7 +89,7 @@ def fix_of(
     *,
     edits: Sequence[Edit],
 ) -> Fix:
-    """A fix of which nobody knows yet what it comes to: without a node.
+    """A fix whose outcome is not known yet, so it has no node.
 
     ``pod``: the pod in question; ``peers``: the pods of its workload that wait. Raises
     EditNotPossibleError.
@@ -127,8 +127,9 @@ def fix_of(
 
 
 def _is_named_here(key: ObjectKey, content: Content | None, pod: PodInfo) -> bool:
-    """Whether an object of a file has a generateName only: its name was made here, and an API
-    server makes another. ``content``: that of a controller; None: the object is ``pod``."""
+    """Whether an object of a file has only a generateName. Then its name was made here, and an API
+    server would make another one. ``content``: the content of a controller; None: the object is
+    ``pod``."""
     meta = plain(pod.pod)["metadata"] if content is None else content["metadata"]
     prefix = meta.get("generateName")
     is_made = bool(prefix) and key.name.startswith(prefix)
@@ -136,14 +137,14 @@ def _is_named_here(key: ObjectKey, content: Content | None, pod: PodInfo) -> boo
 
 
 def _parent_text(owners: Owners, target: ObjectKey | None) -> str:
-    """The controller that writes the target, as in "CronJob default/nightly" or "Prometheus
-    monitoring/k8s"; "": nobody does."""
+    """The controller that writes the target, such as "CronJob default/nightly" or "Prometheus
+    monitoring/k8s"; "": none does."""
     parent = None if target is None else owners.parent_of(target)
     return "" if parent is None else owner_text(parent)
 
 
 def _is_a_node(edit: ObjectEdit) -> bool:
-    """Whether an edit adds nodes: no command of kubectl makes one."""
+    """Whether an edit adds nodes, for which kubectl has no command."""
     return edit.changes_what == "node"
 
 
@@ -167,7 +168,7 @@ def _change_pods(workload: _Workload, edits: list[PodEdit], draft: _Draft) -> No
         return
     content = workload.owners.template_content(owner) if owner.kind in CONTROLLERS else None
     if content is None:
-        # Its template is not known here: the pods themselves stand for what it would make.
+        # The template is not known here, so the pods themselves stand for it.
         _change_waiting_pods(workload, edits, draft)
         return
     spec = content["spec"]["template"]["spec"]
@@ -185,7 +186,7 @@ def _change_pods(workload: _Workload, edits: list[PodEdit], draft: _Draft) -> No
 
 
 def _add(draft: _Draft, change: Change, command: Callable[[], str]) -> None:
-    """``command``: called for the text of the command."""
+    """Add a change. ``command``: the function that returns the text of the command."""
     draft.changes.append(change)
     written = optional(command)
     draft.commands += written
@@ -193,7 +194,8 @@ def _add(draft: _Draft, change: Change, command: Callable[[], str]) -> None:
 
 
 def _change_bare_pods(workload: _Workload, edits: list[PodEdit], draft: _Draft) -> None:
-    """By a patch of the pod, where the API server accepts it; else by a new pod."""
+    """Change pods without a controller: by a patch if the API server accepts it, otherwise by a new
+    pod."""
     key = ObjectKey(POD, workload.pod.namespace, workload.pod.name)
     content = workload.model.source.content(key) or plain(workload.pod.pod)
     patch = json_patch(content["spec"], edited_spec(content["spec"], edits), "/spec")
@@ -218,7 +220,8 @@ def _change_waiting_pods(workload: _Workload, edits: list[PodEdit], draft: _Draf
 
 
 def _without_implied_priority(spec: Content, patch: Patch) -> Patch:
-    """Admission computes both from the priority class, and refuses others."""
+    """The manifest without priority and preemption policy, which admission computes from the
+    priority class. Admission refuses other values."""
     if not any(each["path"] == "/spec/priorityClassName" for each in patch):
         return patch
     implied = [f"/spec/{name}" for name in ("priority", "preemptionPolicy")]
@@ -230,7 +233,8 @@ def _without_implied_priority(spec: Content, patch: Patch) -> Patch:
 
 
 def _replace_job(key: ObjectKey, content: Content, patch: Patch, draft: _Draft) -> None:
-    """A Job's template cannot change. The controller makes its selector and labels again."""
+    """Replace a Job, because its template cannot change. The controller makes its selector and
+    labels again."""
     server: list[dict[str, str]] = []
     if not content["spec"].get("manualSelector"):
         if "selector" in content["spec"]:
@@ -277,7 +281,8 @@ def clean(content: Content) -> Content:
 
 
 def _remove_token(spec: Content) -> None:
-    """The volume that admission adds for the ServiceAccount: it adds another one."""
+    """Remove the volume that admission added for the ServiceAccount, because it will add another
+    one."""
     volumes = [v for v in spec.get("volumes") or () if not v["name"].startswith(_TOKEN_VOLUME)]
     spec["volumes"] = volumes
     if not volumes:

@@ -13,9 +13,9 @@ uses the pods of the node table, not the counts of the groups. Two states are vi
 - Some members gave their nodes back, and other members still wait for them at Permit.
 
 If members are placed one by one, the first state is a violation only for a member that does not
-wait. The world may leave a group with fewer placed members than its minimum: it deletes a pod,
-raises the minimum, or does not answer a binding. That is no violation until a further member is
-placed.
+wait. The world may leave a group with fewer placed members than its minimum, because it deletes a
+pod, raises the minimum, or does not answer a binding. That is no violation until a further member
+is placed.
 """
 
 from collections import Counter
@@ -54,8 +54,8 @@ class InvariantBroken(RunAborted):
 class CapacityChecker:
     """Checks at each binding that the node has enough of all resources that the pod requests.
 
-    An observer of the embedded API server. A node that was full before, or that shrank, is no
-    violation; a binding to such a node is one.
+    It observes the embedded API server. A node that was full before, or that shrank, is no
+    violation, but a binding to such a node is one.
     """
 
     def __init__(self, cluster: EmbeddedCluster, occupancy: Occupancy | None = None) -> None:
@@ -95,7 +95,8 @@ class CapacityChecker:
     def _check_devices(
         self, pod: Pod, resource: str, mappings: Iterable[ContainerExtendedResourceRequest]
     ) -> None:
-        """``mappings``: which container gets the devices of which request, for this resource."""
+        """Check the devices of a pod. ``mappings``: which container gets the devices of which
+        request, for this resource."""
         status = pod.status.extended_resource_claim_status
         assert status is not None
         namespace, name = pod.metadata.namespace or "", status.resource_claim_name
@@ -125,8 +126,8 @@ class CapacityChecker:
 class DeviceChecker:
     """Checks at each allocation that no other claim has the same device.
 
-    An observer of the embedded API server. Devices that several claims may use are passed over,
-    and so are claims that had an allocation when they were created.
+    It observes the embedded API server. It ignores devices that several claims may use, and claims
+    that had an allocation when they were created.
     """
 
     def __init__(self) -> None:

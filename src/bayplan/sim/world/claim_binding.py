@@ -47,13 +47,13 @@ from bayplan.state.storage_infos import ClaimInfo, VolumeInfo
 # ---- free volumes ---------------------------------------------------------------------------
 
 
-#: The order of free volumes: (number of access modes, size in billionths of a byte, name).
+#: The sort key of free volumes: (number of access modes, size in billionths of a byte, name).
 _Place = tuple[int, int, str]
 
 
 @final
 class FreeVolumes:
-    """Available volumes by class. The owner passes each change of a volume."""
+    """The available volumes by class. The owner reports each change of a volume."""
 
     def __init__(self) -> None:
         self._infos: dict[ObjectKey, VolumeInfo] = {}
@@ -148,7 +148,8 @@ def claim_reference(claim: Content) -> Content:
 
 
 def allowed_terms(storage_class: StorageClass) -> list[Content]:
-    """The nodes for which a class may create volumes, as terms of a node selector; empty: all."""
+    """The nodes for which a class may create volumes, as terms of a node selector; empty: all
+    nodes."""
     return [
         {"matchExpressions": [_one_of(each.key, each.values or ()) for each in expressions]}
         for term in storage_class.allowed_topologies or ()
@@ -266,7 +267,7 @@ class ClaimBinding:
 
     def _make_for_node(self, stored: StoredObject, storage_class: StorageClass, name: str) -> None:
         node = self._cluster.get(object_key(NODE, "", name))
-        if node is None:  # as a provisioner does: the scheduler must choose another node
+        if node is None:  # A provisioner does the same: the scheduler must choose another node.
             self._write(stored, {"metadata": {"annotations": {SELECTED_NODE: None}}})
             return
         keys = self._topology_keys(name, driver_of(storage_class)) or allowed_keys(storage_class)

@@ -39,7 +39,7 @@ _UNMANAGED = "cannot delete Pods that declare no controller (use --force to over
 class DrainPlan(Struct, frozen=True):
     """What a drain does with the pods of a node."""
 
-    #: In the order of their names.
+    #: The pods to evict, in the order of their names.
     evicted: tuple[ObjectKey, ...]
     #: Why no pod is evicted, in kubectl's words; empty: the drain is possible.
     problems: tuple[str, ...]
@@ -68,7 +68,8 @@ def _sentence(text: str) -> str:
 def _refusal(
     stored: StoredObject, options: DrainOptions, exists: Callable[[ObjectKey], bool]
 ) -> str | None:
-    """Why a pod cannot be evicted; "": it is evicted; None: it stays. Upstream: makeFilters."""
+    """Why a pod cannot be evicted; "": the pod is evicted; None: it stays. Upstream:
+    makeFilters."""
     pod, has_gone = stored.content, has_ended(stored.content)
     controller = controller_reference(pod)
     if controller is not None and controller.get("kind") == "DaemonSet" and not has_gone:
@@ -139,14 +140,15 @@ class Drains:
                 self._evict(key, stored.content["metadata"]["uid"], node.name)
 
     def _exists(self, key: ObjectKey) -> bool:
-        """Whether a DaemonSet exists. An input without any is one of pods and nodes: they do."""
+        """Whether a DaemonSet exists. If the input has no DaemonSet, it has only pods and nodes,
+        and each named DaemonSet counts as existing."""
         if self._cluster.get(key) is not None:
             return True
         return next(iter(self._cluster.objects(DAEMON_SET)), None) is None
 
     def are_futile(self) -> bool:
-        """Whether no eviction waits that may be accepted next time: since the last try, neither
-        the pod nor a budget of its namespace has changed."""
+        """Whether every waiting eviction would be refused again, because neither the pod nor a
+        budget of its namespace has changed since the last try."""
         return all(
             refused.versions == self._versions(key) for (key, _), refused in self._refused.items()
         )
@@ -180,7 +182,8 @@ class Drains:
         running_loop().call_later(RETRY_SECONDS, self._evict, key, uid, node)
 
     def _one_went(self, key: ObjectKey, node: str) -> None:
-        """An eviction was accepted after refusals. The last one of a drain is reported."""
+        """Note an eviction that was accepted after refusals. The last one of a drain is
+        reported."""
         drain = self._drains[node]
         drain.waiting.discard(key)
         if not drain.waiting:

@@ -1,13 +1,15 @@
 """Plays a workload into an embedded cluster: the users, controllers and kubelets of a simulation.
 
-The driver changes one object at a time, and then waits until the scheduler has settled: pods of one
-moment are tried in the order of the workload. Events that are due at a moment by themselves (a pod
-ends, a grace period has passed, a retry) happen before the steps of the workload at that moment.
+The driver changes one object at a time, and then waits until the scheduler has nothing more to do.
+So pods of one moment are tried in the order of the workload. Events that are due at a moment by
+themselves (a pod ends, a grace period ends, a retry) happen before the steps of the workload at
+that moment.
 
-A pod with a running time ends that long after its binding: it succeeds, or it is deleted if its
-annotation says so. Workload controllers replace pods that go (`workloads`), unless the input is
-expanded once: then only the next pod of a Job is created when a pod of the Job succeeds. Claims get
-their volumes (`volume_controller`). Pods on a deleted node are garbage (`pod_gc_controller`).
+A pod with a running time ends that long after its binding. It then succeeds, or it is deleted if
+its annotation says so. Workload controllers replace pods that go (`workloads`). If the input is
+expanded once, there are no controllers, and only the next pod of a Job is created when a pod of the
+Job succeeds. Claims get their volumes (`volume_controller`). Pods on a deleted node are garbage
+(`pod_gc_controller`).
 """
 
 import asyncio
@@ -78,11 +80,11 @@ class Driver:
         on_end: Callable[[str], None] = lambda uid: None,
         arrive: Callable[[Iterator[object]], bool] = lambda steps: False,
     ) -> None:
-        """``settle`` returns when the scheduler has nothing more to do at this moment.
-        ``arrive`` takes steps that create one pod each, and returns whether it took one; before the
-        next one, the scheduler has nothing more to do.
-        ``only_retries_wait``: whether the scheduler would do nothing later but retry in vain.
-        ``on_end`` is called with the uid of a pod whose running time has passed.
+        """``settle`` returns when the scheduler has nothing more to do at this moment. ``arrive``
+        takes steps that create one pod each, and returns whether it took one. Before each further
+        step, the scheduler has nothing more to do. ``only_retries_wait`` returns whether the
+        scheduler would later do nothing but futile retries. ``on_end`` is called with the uid of a
+        pod whose running time has passed.
         """
         self._workload = workload
         self._cluster = cluster
@@ -94,10 +96,10 @@ class Driver:
         #: Pods that will end, by uid.
         self._ends: dict[str, asyncio.TimerHandle] = {}
         self._followers = {uid: deque(pods) for uid, pods in workload.followers.items()}
-        #: Completed at the next change; None: no task waits for a change.
+        #: A future that the next change completes; None: no task waits for a change.
         self._change: asyncio.Future[None] | None = None
-        #: Pods that controllers created since the beginning, and pods of controllers in the input
-        #: that were not created with the others.
+        #: The number of pods that controllers have created since the beginning, and of pods of
+        #: controllers in the input that were not created with the others.
         self._created_count = self._uncreated_count = 0
         #: Notes with their times: refusals of the API server, and the outcome of drains and Jobs.
         self.refused: list[str] = []
@@ -105,7 +107,7 @@ class Driver:
         self._refused_pods: Counter[ObjectKey] = Counter()
         cluster.observe(self._observe, ignored_kinds=(EVENT,), ignored_changes=(PodChange.ARRIVES,))
         self._volumes = VolumeController(cluster, self._refuse)
-        #: None: the input is expanded once.
+        #: The workload controllers; None: the input is expanded once.
         self._controllers = self._workload_controllers()
         self._deletions = PendingDeletions(cluster)
         self._drains = Drains(cluster, clock, self.refused.append)
@@ -127,8 +129,8 @@ class Driver:
 
     @property
     def further_count(self) -> int:
-        """How many pods controllers created besides those that the input expects of them; below 0:
-        how many of these were not created."""
+        """How many pods controllers created besides those that the input expects of them. A number
+        below 0 says how many of the expected pods were not created."""
         expected_count = self._workload.follower_count + self._uncreated_count
         return self._created_count - expected_count
 
@@ -157,7 +159,7 @@ class Driver:
         pending: list[Content] = []
         for content in self._workload.initial:
             (pending if is_pending_pod(content) else others).append(content)
-        # A claim that was made for a pod would be deleted as long as the pod is not there.
+        # A claim that was made for a pod would be deleted while the pod does not exist.
         owners = [_owning_pod(content) for content in others]
         owned: dict[ObjectKey, list[Content]] = {}
         if any(owners):
@@ -193,14 +195,15 @@ class Driver:
             yield
 
     def _together(self, arrivals: Iterator[None]) -> Iterator[None]:
-        """The same steps, as many at once as the scheduler takes without a pause."""
+        """Do what `_arrivals` does, with as many pods at once as the scheduler takes without a
+        pause."""
         for _ in arrivals:
             yield
             while self._arrive(arrivals):
                 yield
 
     async def _end_begun_deletions(self) -> None:
-        """Controllers act on what was being deleted when the input was read."""
+        """Let controllers act on what was being deleted when the input was read."""
         if self._controllers is None:
             return
         for stored in self._deletions.objects():
@@ -210,7 +213,7 @@ class Driver:
             await self._settle()
 
     async def _reach(self, seconds: float) -> None:
-        """Let time run up to a moment, with all events that are due by then."""
+        """Run up to a moment, with all events that are due by then."""
         if seconds > self._clock.now():
             loop = running_loop()
             reached = loop.create_future()
@@ -265,8 +268,8 @@ class Driver:
             await self._collect_garbage(stored, self._controllers)
 
     async def _create_node(self, step: Step, controllers: WorkloadControllers) -> None:
-        """A new node gets the pods of its DaemonSets first: it is cordoned, which they tolerate,
-        until each of them was tried."""
+        """Create a node, which gets the pods of its DaemonSets first. The node is cordoned until
+        each of these pods was tried; they tolerate that."""
         self._try_to_perform(step)
         pods = list(controllers.pods_for_node(step.key.name))
         is_held_back = bool(pods) and not (step.content.get("spec") or {}).get("unschedulable")
@@ -294,7 +297,7 @@ class Driver:
         self._volumes.act()
 
     def _perform(self, step: Step) -> None:
-        """Raises ApiError."""
+        """Perform a step. Raises ApiError."""
         if step.verb is Verb.EVICT:
             self._cluster.evictions.evict(step.key)
         elif step.verb is Verb.DRAIN:
@@ -309,8 +312,8 @@ class Driver:
             self._cluster.server.patch(step.key, step.content)
 
     async def _collect_garbage(self, owner: StoredObject, controllers: WorkloadControllers) -> None:
-        """What the garbage collector does after a change of ``owner``: the dependents of a
-        controller that is gone go, too, and a deletion in the foreground begins with them. The
+        """Do what the garbage collector does after a change of ``owner``. The dependents of a
+        deleted controller are deleted, too, and a deletion in the foreground begins with them. The
         workload itself deletes what other objects own."""
         current = self._cluster.get(owner.key)
         if current is None:
@@ -341,8 +344,8 @@ class Driver:
                 await self._delete_dependents(dependent, controllers)
 
     def _owned_by(self, owner: StoredObject) -> Iterator[ObjectKey]:
-        """The objects that have no owner left but this one. Those of a pod have controllers of
-        their own."""
+        """The objects that have no other owner. Objects that a pod owns have controllers of their
+        own."""
         if owner.key.kind == POD:
             return
         uid = owner.content["metadata"]["uid"]
@@ -353,7 +356,7 @@ class Driver:
                 yield key
 
     def _empty(self, namespace: str) -> None:
-        """Delete what is in a namespace, as its controller does."""
+        """Delete the content of a namespace, as its controller does."""
         keys = [
             stored.key
             for kind in self._cluster.kinds()
@@ -361,7 +364,7 @@ class Driver:
             for stored in self._cluster.objects(kind)
             if stored.key.namespace == namespace
         ]
-        # Workloads come first, so that they replace none of their pods.
+        # Workloads are deleted first, so that they do not replace their pods.
         for key in sorted(keys, key=lambda key: key.kind not in CONTROLLERS):
             if self._cluster.get(key) is not None:
                 self._cluster.delete(key)
@@ -391,8 +394,8 @@ class Driver:
         return None
 
     def _create(self, content: Content, what: str = "create") -> None:
-        """Create an object of the input. If its controller is refused it, the controller tries
-        again later, and creates the pods that follow then."""
+        """Create an object of the input. If the API server refuses it to a controller, the
+        controller tries again later, and then creates the pods that follow."""
         controllers = self._controllers
         if (
             controllers is not None
@@ -418,7 +421,7 @@ class Driver:
                 self._refuse_creation(content, what, problem)
 
     def _refuse_creation(self, content: Content, what: str, problem: ApiError) -> None:
-        """Of the pods of one controller, the first refusal is noted and the others are counted."""
+        """Note the first refusal of a pod of a controller, and count the others."""
         owner = controller_reference(content)
         if owner is not None:
             key = key_of_reference(owner, key_of(content).namespace)
@@ -434,7 +437,7 @@ class Driver:
                 yield f"of the pods of {key}, {more} refused, too"
 
     def _expect_pods(self, content: Content) -> None:
-        """Of a new StatefulSet, follow the pods if some of them are created later. A new Job may
+        """Follow the pods of a new StatefulSet if some of them are created later. A new Job may
         have a deadline."""
         if self._controllers is None:
             return
@@ -458,7 +461,8 @@ class Driver:
             self._change.set_result(None)
 
     def _observe(self, before: StoredObject | None, after: StoredObject | None) -> None:
-        """Called during a change. The consequences of the change follow right after it."""
+        """Observe a change while it is made. The consequences of the change follow right after
+        it."""
         if self._change is not None:
             self._wake()
         changed = after or before
@@ -490,7 +494,7 @@ class Driver:
     def _lose(
         self, before: StoredObject, after: StoredObject | None, controllers: WorkloadControllers
     ) -> None:
-        """A pod is gone, has ended or is terminating."""
+        """Follow a pod that is gone, has ended or is terminating."""
         uid = before.content["metadata"]["uid"]
         controllers.pod_lost(before, after, is_finished=uid in self._finished)
         if after is None:
@@ -514,8 +518,8 @@ class Driver:
         self._cluster.delete(key)
 
     def _finish(self, uid: str) -> None:
-        """Note that the running time of a pod has passed. A pod that is terminating already may
-        not change by that."""
+        """Note that the running time of a pod has passed. That may change nothing of a pod that is
+        terminating already."""
         del self._ends[uid]
         self._wake()
         self._on_end(uid)
@@ -529,7 +533,7 @@ class Driver:
             timer.cancel()
 
     def _make_room(self, key: ObjectKey, pod: Pod) -> None:
-        """A pod has succeeded: create the next pod of its Job, if the Job still exists."""
+        """After a pod has succeeded, create the next pod of its Job, if the Job still exists."""
         for owner in pod.metadata.owner_references or ():
             job = key_of_owner(owner, key.namespace)
             if self._followers.get(owner.uid) and self._cluster.get(job) is not None:
@@ -542,7 +546,7 @@ class Driver:
             self._refuse("create", problem)
 
 
-#: Kinds whose controllers go on after their first pods, although no pod goes.
+#: The kinds whose controllers continue after their first pods, although no pod goes.
 _MAY_GO_ON = ("StatefulSet", "Job")
 
 

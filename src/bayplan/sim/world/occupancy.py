@@ -4,9 +4,10 @@ The scheduler's columns are not read, so that a bug in them is detected. Devices
 extended resource count as amounts of that resource (`DeviceSupply`). A pod requests a resource
 under one name, whether its node or a device serves the request.
 
-A peak is the most that was requested at any time, beside what the nodes offered at that time. What
-they offer is constant between two changes of nodes or devices, so that a pod is compared with one
-number only; each such change ends a stretch, whose amounts are compared with the peaks.
+A peak is the most that was requested at any time, together with what the nodes offered at that
+time. What they offer is constant between two changes of nodes or devices, so each new pod needs
+only one comparison. Each such change ends a stretch, whose amounts are then compared with the
+peaks.
 """
 
 from collections import Counter, defaultdict
@@ -22,13 +23,14 @@ from bayplan.state.device_supply import DeviceSupply
 #: The kinds of objects that an Occupancy follows.
 OCCUPANCY_KINDS = (NODE, POD, DEVICE_CLASS, RESOURCE_SLICE)
 
-#: Containers whose requests are stored; when there are more, all are dropped.
+#: The number of containers whose requests are stored. When there are more, all of them are dropped.
 _REQUESTS_MAX = 1000
 
 
 @final
 class Occupancy:
-    """An observer of the embedded API server: used resources. Pods that have ended use none."""
+    """Observes the embedded API server, and counts used resources. Pods that have ended use
+    none."""
 
     def __init__(self) -> None:
         #: Existing node → its allocatable resources, without devices.
@@ -39,15 +41,16 @@ class Occupancy:
         self.used: dict[str, Counter[str]] = defaultdict(Counter)
         #: Resources that each placed pod uses, including itself as one of ``pods``, by uid.
         self.taken: dict[str, dict[str, int]] = {}
-        #: What the pods of existing nodes use, and the most since nodes changed last.
+        #: What the pods of existing nodes use, and the most that they have used since nodes changed
+        #: last.
         self._total: Counter[str] = Counter()
         self._most: Counter[str] = Counter()
         #: What existing nodes offer, without devices.
         self._offered: Counter[str] = Counter()
-        #: Resource → the most that was requested in ended stretches, and what was offered then.
+        #: Resource → the most that was requested in earlier stretches, and what was offered then.
         self._peaks: dict[str, tuple[int, int]] = {}
-        #: By the identity of the containers, which the pods of a template share: a pod with them,
-        #: what the requests follow from, and the requests.
+        #: By the identity of the containers, which the pods of a template share: a pod with these
+        #: containers, what the requests follow from, and the requests.
         self._requests: dict[int, tuple[Pod, tuple[object, ...], dict[str, int]]] = {}
 
     def observe(self, before: StoredObject | None, after: StoredObject | None) -> None:
@@ -86,7 +89,7 @@ class Occupancy:
             used, total, most = self.used[name], self._total, self._most
             is_there = name in self._nodes
             for resource, amount in taken.items():
-                # A missing count of a Counter costs a call.
+                # A look-up of a missing key costs a call in a Counter.
                 used[resource] = used[resource] + amount if resource in used else amount
                 if is_there:
                     sum_now = total[resource] + amount if resource in total else amount
@@ -133,7 +136,7 @@ class Occupancy:
             self._nodes[name] = node
             return
         if self._most:
-            # Otherwise nothing was requested, as while the first nodes are created.
+            # Otherwise nothing was requested, for example while the first nodes are created.
             self._end_stretch()
         if before is not None:
             del self.allocatable[name], self._nodes[name]

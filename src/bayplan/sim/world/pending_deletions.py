@@ -1,4 +1,5 @@
-"""Objects that are being deleted and that stay: finalizers keep them, or no kubelet ends them.
+"""Objects that are being deleted and that stay, because of finalizers or because no kubelet ends
+them.
 
 A pod keeps its room on its node until its finalizers are gone, and a node keeps its pods. Nothing
 in a simulation removes a finalizer that it does not know, so notes name the objects that are left.
@@ -16,9 +17,9 @@ from bayplan.api.device_objects import RESOURCE_CLAIM
 from bayplan.api.objects import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from bayplan.objects.keys import ObjectKey
 
-#: What its controller removes when nothing uses it.
+#: The finalizer that its controller removes when nothing uses the object.
 _USED = (PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME, RESOURCE_CLAIM)
-#: Claims and volumes with a note of their own.
+#: The claims and volumes that have a note of their own.
 _NAMED_MAX = 5
 
 
@@ -29,7 +30,7 @@ class PendingDeletions:
     def __init__(self, cluster: EmbeddedCluster) -> None:
         self._server = cluster.server
         self._objects: dict[ObjectKey, StoredObject] = {}
-        #: Claims and volumes that were being deleted from the first, and those that are gone.
+        #: The claims and volumes that were being deleted at the beginning, and those that are gone.
         self._begun: set[ObjectKey] = set()
         self._released: dict[ObjectKey, None] = {}
         cluster.observe(self._observe, ignored_kinds=(EVENT,), ignored_changes=tuple(PodChange))

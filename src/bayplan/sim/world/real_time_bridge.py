@@ -116,7 +116,7 @@ class RealTimeBridge:
         return sender
 
     async def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run ``work`` in real time; no virtual time passes meanwhile."""
+        """Run ``work`` in real time. No virtual time passes meanwhile."""
         begun = asyncio.run_coroutine_threadsafe(work, self._loop)
         return await running_loop().real_time.answer(begun)
 

@@ -1,13 +1,14 @@
 """Whether a retry of a pod can have another outcome than the attempt before it.
 
 Timers retry pods without end, so retries alone do not keep a simulation running. But a pod in
-backoff gets no events: if a node was added since its last attempt, the retry is worth waiting for.
-The same holds for a retry that a plugin postponed, if something changed since.
+backoff gets no events. If a node was added since its last attempt, the simulation waits for the
+retry. The same holds for a retry that a plugin postponed, if something changed since.
 
-Failing pods may wake one another without end: of two pods that time out at Permit, each may free
-the resources for which the other waits. What a scheduler writes about such pods is no progress. If
-each pod that is still being tried was tried `TRIES_MAX` times since the last progress, further
-retries are futile. The backoff of a pod has stopped growing by then, so its attempts repeat.
+Failing pods may wake one another without end. For example, each of two pods that time out at Permit
+may free the resources for which the other one waits. What a scheduler writes about such pods is no
+progress. If each pod that is still being tried was tried `TRIES_MAX` times since the last progress,
+further retries are futile. The backoff of a pod has stopped growing by then, so its attempts
+repeat.
 """
 
 from collections import Counter
@@ -29,7 +30,8 @@ TRIES_MAX = 10
 
 @final
 class RetryOutlook:
-    """An observer of the embedded API server and a journal sink, in one order."""
+    """Observes the embedded API server and is a sink of the journal, so it gets both in one
+    order."""
 
     def __init__(self, clock: ManualClock) -> None:
         self._clock = clock
@@ -52,7 +54,7 @@ class RetryOutlook:
         cluster.observe(self._observe, ignored_kinds=(EVENT,), ignored_changes=steps)
 
     def _note_steps(self) -> None:
-        """Pods have arrived, or were bound."""
+        """Note pods that have arrived or were bound."""
         self._last_step = self._steps.version
         self._tries.clear()
 
@@ -75,7 +77,7 @@ class RetryOutlook:
     def write(self, record: Record) -> None:
         if isinstance(record, AttemptRecord):
             if self._last_step != self._steps.version:
-                # Not `_note_steps`: this is the usual case.
+                # This is the usual case, and is written without a call of `_note_steps`.
                 self._last_step = self._steps.version
                 self._tries.clear()
             self._tried[record.uid] = next(self._moments)

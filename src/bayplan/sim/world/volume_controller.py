@@ -8,9 +8,9 @@ it.
 
 The controller handles changed objects one after the other, in the order of the changes.
 
-A deleted claim that a pod on a node uses, even one that has ended, and a deleted volume that is
-bound, stay until that pod or claim is gone, if they have the finalizers of a cluster: then the
-controller removes these finalizers.
+Some deleted objects stay if they have the finalizers of a cluster. A claim stays while a pod on a
+node uses it, even a pod that has ended, and a volume stays while it is bound. When that pod or
+claim is gone, the controller removes the finalizers.
 
 Upstream: pkg/controller/volume/{persistentvolume,ephemeral,pvcprotection,pvprotection},
 sig-storage-lib-external-provisioner. Missing here: volumes that are lost under a bound claim, and
@@ -61,7 +61,7 @@ from bayplan.sim.world.claim_binding import (
 #: The kinds that the controller follows.
 _KINDS = (POD, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS)
 
-#: Called with the action and the error of the API server.
+#: A function that gets the action and the error of the API server.
 Refuse = Callable[[str, ApiError], None]
 
 
@@ -75,7 +75,8 @@ class VolumeController:
         #: Objects to handle.
         self._due: dict[ObjectKey, None] = {}
         self._is_called = False
-        #: A new volume or class may serve any claim.
+        #: Whether all claims are to be handled, because a new volume or class may serve any of
+        #: them.
         self._all_claims_due = False
         self._unbound: dict[ObjectKey, None] = {}
         self._free = FreeVolumes()
@@ -196,7 +197,7 @@ class VolumeController:
         except ApiError as problem:
             self._refuse(f"volumes of {key}", problem)
         except SelectorError:
-            return  # no volume fits an invalid selector; the pod's attempt reports the error
+            return  # No volume fits an invalid selector. The attempt at the pod reports the error.
 
     def _release(self, stored: StoredObject) -> None:
         """Remove the finalizers of a deleted claim or volume that is no longer in use."""
@@ -256,7 +257,7 @@ class VolumeController:
             return
         ref = stored.content["spec"]["claimRef"]
         if not ref.get("uid") and self._set_phase(stored, AVAILABLE):
-            return  # the write is a change, so the volume is handled again
+            return  # The write is a change, so the volume is handled again.
         claim = self._cluster.get(owner)
         if claim is None or not volume_info(stored).is_claimed_by(claim_info(claim)):
             return

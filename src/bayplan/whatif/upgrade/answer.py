@@ -16,10 +16,11 @@ from bayplan.config.loading import FEATURE_GATES_FLAG
 from bayplan.whatif.text import note_lines
 from bayplan.whatif.upgrade.configuration import ConfigFinding
 
-#: waits: it fits no more; fits: it begins to fit; moves: other nodes are the best; evicts: it
-#: waits, and preemption takes other pods or another node; message: it waits with another message.
+#: waits: the pod no longer fits; fits: it begins to fit; moves: other nodes are the best; evicts:
+#: it waits, and preemption takes other pods or another node; message: it waits with another
+#: message.
 What: TypeAlias = Literal["waits", "fits", "moves", "evicts", "message"]
-#: See `causes`.
+#: The kinds of causes; see `causes`.
 How: TypeAlias = Literal["alone", "each", "together", "either"]
 
 _TEXTS: dict[What, tuple[str, str]] = {
@@ -29,7 +30,7 @@ _TEXTS: dict[What, tuple[str, str]] = {
     "evicts": ("would evict other pods", "would evict other pods"),
     "message": ("waits with another message", "wait with another message"),
 }
-#: Of each group the text names this many workloads; the document has all.
+#: The number of workloads that the text names for each group. The document has all of them.
 _WORKLOADS_MAX = 5
 #: The most best nodes named in a line.
 _NODES_MAX = 2
@@ -41,10 +42,10 @@ class PodDifference(Value, frozen=True, kw_only=True):
 
     #: "namespace/name"
     pod: str
-    #: As in "Deployment default/web".
+    #: The workload, such as "Deployment default/web".
     workload: str
     what: What
-    #: The best nodes; () where it waits.
+    #: The best nodes; () if the pod waits.
     nodes_before: tuple[str, ...] = ()
     nodes_after: tuple[str, ...] = ()
     message_before: str = ""
@@ -52,7 +53,7 @@ class PodDifference(Value, frozen=True, kw_only=True):
     #: The pods that preemption evicts for it.
     victims_before: tuple[str, ...] = ()
     victims_after: tuple[str, ...] = ()
-    #: The titles of the changes that are the cause, and how they are.
+    #: The titles of the changes that are the cause, and the kind of the cause.
     causes: tuple[str, ...] = ()
     how: How = "alone"
     is_running: bool = msgspec.field(default=False, name="running")
@@ -71,15 +72,15 @@ class ChangeGroup(Value, frozen=True, kw_only=True):
     """The pods whose answers one change, or changes together, alter."""
 
     changes: tuple[str, ...]
-    #: alone: this change alters a part of the answer at least, without others; together: only all
-    #: of them do; either: one of them is enough.
+    #: alone: this change alters at least a part of the answer without other changes; together: only
+    #: all of them alter it; either: one of them is enough.
     how: Literal["alone", "together", "either"]
-    #: In a sentence.
+    #: The change in a sentence.
     text: str
     pods: int
-    #: What → pods.
+    #: The number of pods by what happens to them.
     counts: dict[str, int]
-    #: The largest first.
+    #: The workloads, the largest first.
     workloads: tuple[WorkloadCount, ...]
     #: A pod, and what each version does with it: nodes, or a message.
     example: str
@@ -89,7 +90,7 @@ class ChangeGroup(Value, frozen=True, kw_only=True):
 
 @final
 class OmittedPods(Value, frozen=True, kw_only=True):
-    """Pods that were not decided, and why."""
+    """Pods that were not decided, and the reason."""
 
     reason: str
     pods: tuple[str, ...]
@@ -105,7 +106,7 @@ class Upgrade(Answer, frozen=True, kw_only=True):
     cluster: str
     before: str
     after: str
-    #: same: nothing differs but messages; changes: pods would be placed differently; refused: the
+    #: same: only messages differ; changes: pods would be placed differently; refused: the
     #: configuration has to be changed first.
     verdict: Literal["same", "changes", "refused"]
     #: What to do, in a sentence.
@@ -155,7 +156,8 @@ class Upgrade(Answer, frozen=True, kw_only=True):
 
 
 def _finding_lines(findings: Sequence[ConfigFinding]) -> Iterator[Text]:
-    """Each finding with its place. What to write stands once below those that it settles."""
+    """The lines of the findings, each with its place. What to write comes once, after the findings
+    that it settles."""
     for one, following in zip_longest(findings, findings[1:]):
         yield Text(f"  {one.place}: {one.text}")
         if following is None or (one.place, one.write) != (following.place, following.write):
@@ -163,7 +165,8 @@ def _finding_lines(findings: Sequence[ConfigFinding]) -> Iterator[Text]:
 
 
 def _default_lines(findings: Sequence[ConfigFinding]) -> Iterator[Text]:
-    """What keeps each default; then, together, those that nothing keeps."""
+    """The lines about defaults: first what keeps each default, then together those that nothing
+    keeps."""
     unkept: dict[str, list[str]] = defaultdict(list)
     for one in findings:
         if one.name in one.write:
@@ -196,7 +199,8 @@ def _group_parts(group: ChangeGroup, answer: Upgrade, *, is_wide: bool) -> Itera
 
 
 def ordered(pods: Iterable[PodDifference]) -> tuple[PodDifference, ...]:
-    """Pods that fit no more come first, and those of which only the message differs last."""
+    """The differences in order. Pods that no longer fit come first, and pods of which only the
+    message differs come last."""
     return tuple(sorted(pods, key=lambda pod: list(_TEXTS).index(pod.what)))
 
 
@@ -204,8 +208,8 @@ def ordered(pods: Iterable[PodDifference]) -> tuple[PodDifference, ...]:
 
 
 def change_groups(pods: Sequence[PodDifference]) -> tuple[ChangeGroup, ...]:
-    """The pods by what causes their answers. Groups of which only messages differ come last;
-    before that, the largest comes first."""
+    """The pods by the cause of their answers. The largest group comes first, but groups of which
+    only messages differ come last."""
     groups: dict[tuple[str, tuple[str, ...]], list[PodDifference]] = defaultdict(list)
     for pod in pods:
         if pod.how == "each":
@@ -259,7 +263,8 @@ def counts_text(counts: Mapping[What, int], workload_count: int) -> str:
 def _outcome(
     nodes: Sequence[str], other_nodes: Sequence[str], message: str, victims: Sequence[str]
 ) -> str:
-    """``other_nodes``: those of the other version; the nodes that it lacks come first."""
+    """The outcome in words. ``other_nodes``: the nodes of the other version; the nodes that it
+    lacks come first."""
     if not nodes:
         evicts = f" (evicts {pod_count(len(victims))}, such as {victims[0]})" if victims else ""
         return f"{message}{evicts}"

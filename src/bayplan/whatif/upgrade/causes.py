@@ -1,11 +1,12 @@
 """Which changes of a new version are the cause of a pod's new answer.
 
 Each change can be applied to the old version without the others. The cause of a pod's answer is a
-smallest set of changes with which the old version gives the new answer: leave out one of them, and
-it does not. There are four kinds:
+smallest set of changes with which the old version gives the new answer. Without any one of these
+changes, it does not. There are four kinds:
 
 - alone: one change gives the answer.
-- each: several changes, each of which alters a part of the answer, as two texts in one message.
+- each: several changes, each of which alters a part of the answer, for example two texts in one
+  message.
 - together: several changes, some of which alter nothing without the others.
 - either: one of several causes is enough; without any one of them the answer stays.
 
@@ -23,10 +24,10 @@ from bayplan.whatif.upgrade.decisions import Decision
 #: Positions in the list of changes.
 Changes: TypeAlias = tuple[int, ...]
 How: TypeAlias = Literal["alone", "each", "together", "either"]
-#: Asks for the decision with some changes; None: they do not go together.
+#: A function that returns the decision with some changes; None: the changes do not go together.
 _Search: TypeAlias = "Generator[frozenset[int], Decision | None, Cause]"
 _Part: TypeAlias = "Generator[frozenset[int], Decision | None, Changes]"
-#: (the changes, keys of pods) → the decision of each pod.
+#: A function: (the changes, the keys of pods) → the decision about each pod.
 Decide: TypeAlias = Callable[[Changes, Sequence[str]], Mapping[str, Decision]]
 
 
@@ -34,7 +35,7 @@ class Cause(NamedTuple):
     """Why a pod's answer is another one."""
 
     how: How
-    #: The set that was found first; of "either", the others follow.
+    #: The set that was found first; for "either", the other sets follow.
     changes: Changes
     alternatives: tuple[Changes, ...] = ()
 
@@ -65,7 +66,7 @@ def _search(change_count: int, old: Decision, new: Decision) -> _Search:
     every = tuple(range(change_count))
     changes = yield from _cause(every, new)
     if (yield frozenset(changes)) != new:
-        # Changes that undo one another: no smaller set is certain.
+        # These changes undo one another, so no smaller set is certain.
         return Cause("together", every)
     alternatives = yield from _alternatives(every, changes, new)
     if alternatives:

@@ -2,7 +2,7 @@
 
 A finding is about something that is written (a gate, a field, a plugin or an argument that the new
 version refuses or ignores), or about a default that nobody wrote. What both versions refuse is no
-finding: the configuration is wrong today.
+finding, because the configuration is wrong today.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -38,27 +38,27 @@ _UNKNOWN = ("unknown field", "no plugin", "unrecognized feature gate")
 class ConfigFinding(Value, frozen=True, kw_only=True):
     """Something about the configuration."""
 
-    #: gone: the new version does not know it; locked: a gate has one value only; refused: the new
-    #: version refuses a value; default: what nobody wrote is different.
+    #: gone: the new version does not know it; locked: the gate has one value only; refused: the new
+    #: version refuses the value; default: the default of something that nobody wrote is different.
     what: Literal["gone", "locked", "refused", "default"]
     subject: Subject
-    #: Of the gate, plugin or field.
+    #: The name of the gate, plugin or field.
     name: str
-    #: As in featureGates.A or profiles[0].pluginConfig[1].args.shape.
+    #: The path, such as featureGates.A or profiles[0].pluginConfig[1].args.shape.
     path: str
     #: The file, or the flag; "": nobody wrote it, or it came from no file.
     source: str = ""
     line: int | None = None
     column: int | None = None
     text: str
-    #: What to write instead; of a default, what keeps the behaviour before.
+    #: What to write instead; for a default, what keeps the earlier behaviour.
     write: str
     #: Whether the new version does not start with it.
     is_blocking: bool = msgspec.field(default=False, name="blocks")
 
     @property
     def place(self) -> str:
-        """Where it stands, for a reader."""
+        """The place of the finding, for a reader."""
         if not self.source:
             return "nowhere written"
         if self.line is None:
@@ -71,7 +71,7 @@ class ConfigFinding(Value, frozen=True, kw_only=True):
 def config_findings(
     before: SchedulerConfig, after: SchedulerConfig, registry: Registry
 ) -> Iterator[ConfigFinding]:
-    """All findings: those that stop the new version first."""
+    """All findings. Those that stop the new version come first."""
     of_gates = [*_named_gates(before, after)]
     gate_paths = {finding.path for finding in of_gates}
     problems = [p for p in _new_problems(before, after, registry) if p.path not in gate_paths]
@@ -179,7 +179,7 @@ def _refusal(problem: Problem, after: SchedulerConfig) -> ConfigFinding:
     name = problem.path.rpartition(".")[2]
     expected = problem.expected or advice
     if actual == "unwanted":
-        # As in "belongs to the gate A, which is off".
+        # An example is "belongs to the gate A, which is off".
         reason = f", which {expected}"
     else:
         reason = f": {actual}" + (f", {expected}" if is_unwanted and expected else "")
@@ -262,8 +262,8 @@ def _settings_to_keep(change: GateChange, gates: FeatureGates) -> list[tuple[str
 
 
 def _default_plugins(before: SchedulerConfig, after: SchedulerConfig) -> Iterator[ConfigFinding]:
-    """Default plugins that are new, and that some profile gets or, where it disables all
-    defaults, does not get."""
+    """The new default plugins. Some profile gets them, or does not get them because it disables all
+    defaults."""
     old = {entry.name for entry in default_plugins(before.gates)}
     added = [entry.name for entry in default_plugins(after.gates) if entry.name not in old]
     for index, profile in enumerate(after.spec.profiles):

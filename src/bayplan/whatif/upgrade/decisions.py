@@ -1,9 +1,9 @@
 """What kube-scheduler of one version does with each pod of a cluster.
 
 A pod that waits is tried as it is. A pod that runs is tried as if it were created again: it goes,
-and its replacement is placed with everything else as it is. All nodes are looked at, so that the
-answer does not depend on the sample that an attempt happens to see; and the set of the best nodes
-counts, not which of them is drawn. A member of a group is decided with its group.
+and its replacement is placed with everything else unchanged. All nodes are evaluated, so that the
+answer does not depend on a sample of the nodes. The answer is the set of the best nodes, whichever
+of them is drawn. A member of a group is decided with its group.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,11 +28,11 @@ from bayplan.whatif.evictions import create_again
 class Decision:
     """What one version does with one pod."""
 
-    #: The best nodes, in the order of their names; (): the pod waits.
+    #: The best nodes in the order of their names; (): the pod waits.
     nodes: tuple[str, ...]
     #: Why it waits.
     message: str = ""
-    #: Where preemption makes room, and the pods that leave for it.
+    #: The node on which preemption makes room, and the pods that leave for it.
     nominated_node: str = ""
     victims: tuple[str, ...] = ()
 
@@ -70,7 +70,7 @@ def _decision(model: ClusterModel, pod: PodInfo) -> Decision:
 
     with model.trial():
         if pod.node_name:
-            # The uid breaks ties: it is the same in each model.
+            # The uid breaks ties, because it is the same in each model.
             model.remove(POD, pod.namespace, pod.name)
             create_again(model, pod, uid=f"again-{pod.uid}")
         attempt = model.attempt(pod.key, look)
@@ -117,7 +117,7 @@ def pods_to_decide(model: ClusterModel) -> tuple[list[PodInfo], dict[str, list[s
 
 
 def _omission(pod: PodInfo, scheduler_names: set[str | None]) -> str:
-    """Why nobody decides about a pod again; "": this scheduler does."""
+    """Why no decision about a pod is made; "": this scheduler decides about it."""
     if is_mirror(pod.metadata):
         return "a static pod: its kubelet runs it, and no scheduler"
     if pod.scheduler_name not in scheduler_names:

@@ -1,8 +1,8 @@
 """What an upgrade of Kubernetes changes about a cluster's scheduling.
 
-The cluster is decided twice from one picture, as kube-scheduler of both versions does: first the
-configuration, then each pod (`decisions`). A pod whose answer differs is decided again with parts
-of the changes, until its cause is certain (`causes`).
+One picture of the cluster is decided twice, as the kube-schedulers of both versions would decide:
+first the configuration, then each pod (`decisions`). A pod whose answer differs is decided again
+with parts of the changes, until its cause is certain (`causes`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -76,7 +76,7 @@ def upgrade(
 
 
 def _other_notes(picture: ClusterPicture) -> Iterator[str]:
-    """Without the one about the version, which the answer names."""
+    """The notes without the one about the version, which the answer names."""
     yield from (note for note in picture.notes if not note.startswith("answers are those"))
 
 
@@ -88,7 +88,7 @@ def _preview_notes(after: SchedulerConfig) -> Iterator[str]:
 
 
 class _TwoVersions:
-    """One cluster, decided by two versions and by what lies between them."""
+    """One cluster, decided by two versions and by the old version with some of the changes."""
 
     def __init__(
         self,

@@ -1,8 +1,7 @@
 """Workload controllers under virtual time: plans are made when pods go, and carried out.
 
 A controller acts right after the change that concerns it, at the same moment. ``recreateAfter``
-delays what it learns about its pods: until then the controller sees a pod that is gone as if it
-were there.
+delays what it learns about its pods. Until then, a pod that is gone exists for the controller.
 
 The index of pods by controller is built when it is first needed. A run in which no pod goes pays
 nothing for the controllers.
@@ -66,7 +65,7 @@ from bayplan.sim.world.workloads.stateful_set_plan import (
     stateful_set_plan,
 )
 
-#: The metadata of a pod that comes back as it was.
+#: The metadata that a pod keeps when it is created again.
 _COPIED = ("name", "namespace", "labels", "annotations", "ownerReferences")
 #: How often a controller may replace all its pods between two steps of the workload.
 _ROUNDS = 20
@@ -80,14 +79,14 @@ class _Owner(NamedTuple):
 
 
 class _Loss(NamedTuple):
-    """A pod that went, ended, or began to go."""
+    """A pod that is gone, has ended, or is terminating."""
 
     owner: _Owner
     #: Its last content.
     pod: Content
     is_gone: bool
     is_finished: bool
-    #: When, in seconds since 1970.
+    #: The time, in seconds since 1970.
     at_seconds: float
 
 
@@ -122,11 +121,12 @@ class WorkloadControllers:
         #: Pods of Jobs that have been counted and that the tracking finalizer keeps.
         self._counted: deque[ObjectKey] = deque()
         self._names: dict[_Owner, Iterator[str]] = {}
-        #: Losses that the controllers have not learned about, each with the time when they do.
+        #: The losses that the controllers have not learned about, each with the time at which they
+        #: do.
         self._losses: deque[tuple[float, _Loss]] = deque()
-        #: Jobs that go on at a time, each with its timer.
+        #: The Jobs that continue at a certain time, each with its timer.
         self._timers: dict[ObjectKey, TimerHandle] = {}
-        #: The StatefulSets and Deployments that go on when one of their pods runs.
+        #: The StatefulSets and Deployments that continue when one of their pods runs.
         self.waiting: dict[ObjectKey, None] = {}
         #: The Deployments and StatefulSets whose template was changed, each with the template of
         #: its first pods.
@@ -137,8 +137,8 @@ class WorkloadControllers:
 
     @property
     def due_seconds(self) -> float | None:
-        """When the controllers next learn about a loss, or go on with a Job; None: when something
-        happens."""
+        """When the controllers next learn about a loss, or continue with a Job; None: when
+        something happens."""
         times = [timer.when() for timer in self._timers.values()]
         if self._losses:
             times.append(self._losses[0][0])
@@ -149,11 +149,11 @@ class WorkloadControllers:
     # ---- what happens in the cluster --------------------------------------------------------
 
     def step_follows(self) -> None:
-        """The workload does something: controllers may act as often as before."""
+        """Note a step of the workload, after which controllers may act as often as before."""
         self._created.clear()
 
     def pod_started(self, stored: StoredObject) -> None:
-        """A pod began to run, or became ready, while controllers wait."""
+        """Note that a pod began to run, or became ready, while controllers wait."""
         owner = self._owner_of(stored.content)
         if owner is not None:
             self._mark_if_waiting(owner)
@@ -171,7 +171,7 @@ class WorkloadControllers:
     def pod_lost(
         self, before: StoredObject, after: StoredObject | None, *, is_finished: bool
     ) -> None:
-        """A pod is gone, has ended or is terminating.
+        """Note a pod that is gone, has ended or is terminating.
 
         ``is_finished``: the running time of the pod has passed.
         """
@@ -193,8 +193,8 @@ class WorkloadControllers:
         running_loop().call_later(self._delay_seconds, self._learn_next)
 
     def _recreate(self, stored: StoredObject) -> None:
-        """A pod is gone whose controller is of another kind. It comes back under the same name, as
-        in a change without time; the pods of DaemonSets of other groups go with their nodes."""
+        """Create a pod again whose controller is of an unknown kind. It gets the same name, as in a
+        what-if without time. The pods of DaemonSets of other API groups go with their nodes."""
         meta = stored.object.metadata
         # Garbage collection lets a pod fail before it deletes it; such a pod comes back, too.
         has_succeeded = (stored.content.get("status") or {}).get("phase") == "Succeeded"
@@ -213,14 +213,14 @@ class WorkloadControllers:
             self._note(f"at {self._clock.now():g} s: {key} does not come back: {problem}")
 
     def pod_was_terminating(self, stored: StoredObject) -> None:
-        """A pod was terminating when the run began. The controller of a Job counts it and removes
-        its own finalizer. Upstream: job_controller.go (addPod calls deletePod)."""
+        """Note a pod that was terminating when the run began. The controller of a Job counts it and
+        removes its own finalizer. Upstream: job_controller.go (addPod calls deletePod)."""
         owner = self._owner_of(stored.content)
         if owner is not None and owner.key.kind == JOB and self._cluster.get(owner.key) is not None:
             self.pod_lost(stored, stored, is_finished=False)
 
     def object_changed(self, before: StoredObject | None, after: StoredObject | None) -> None:
-        """An object that is no pod was created, changed or deleted."""
+        """Note that an object other than a pod was created, changed or deleted."""
         self.refused.change_count += 1
         if before is None:
             return
@@ -247,15 +247,15 @@ class WorkloadControllers:
                 self._mark(key)
 
     def _note_old_template(self, key: ObjectKey, before: StoredObject) -> None:
-        """A template was changed. The template before it counts, unless pods of an older one are
-        still there."""
+        """Note a changed template. The template before it counts as the old one, unless pods of an
+        older template still exist."""
         older = self._old_templates.get(key)
         pods = self._index()[_Owner(key, before.content["metadata"]["uid"])].active.values()
         if older is None or template_hash(older) not in map(_revision, pods):
             self._old_templates[key] = before.content["spec"]["template"]
 
     def _mark_users_of(self, claim: ObjectKey) -> None:
-        """A claim is gone: the StatefulSet of a pod that waits makes it again."""
+        """Let the StatefulSet of a pod that waits make a claim again that is gone."""
         for stored in self._cluster.objects(STATEFUL_SET):
             for template in stored.content["spec"].get("volumeClaimTemplates") or ():
                 prefix = f"{template['metadata']['name']}-{stored.key.name}-"
@@ -263,7 +263,8 @@ class WorkloadControllers:
                     self._mark(stored.key)
 
     def notes(self) -> list[str]:
-        """Notes for the end of the run: who lacks pods, and which rollouts are not complete."""
+        """The notes for the end of the run: which controllers lack pods, and which rollouts are not
+        complete."""
         notes = self.refused.notes()
         for key in self.waiting:
             stored = self._cluster.get(key)
@@ -273,7 +274,8 @@ class WorkloadControllers:
         return notes
 
     def go_on_with_rollouts(self) -> None:
-        """Deployments and StatefulSets of the input may be in the middle of a rollout."""
+        """Continue with rollouts: Deployments and StatefulSets of the input may be in the middle of
+        one."""
         sets: dict[_Owner, list[Content]] = {}
         for stored in self._cluster.objects(REPLICA_SET):
             owner = self._owner_of(stored.content)
@@ -289,8 +291,8 @@ class WorkloadControllers:
                 self._mark(stored.key)
 
     def find_surplus_pods(self) -> None:
-        """Controllers of the input may have more pods than they want, or pods on nodes that they
-        are no longer meant for."""
+        """Let the controllers of the input delete pods that they do not want, or that are on nodes
+        for which they are no longer meant."""
         counts = Counter[_Owner]()
         for stored in self._cluster.objects(POD):
             if stored.object.metadata.owner_references and is_active(stored.content):
@@ -305,11 +307,11 @@ class WorkloadControllers:
                     self._mark(owner.key)
 
     def expects_pods(self, key: ObjectKey) -> None:
-        """A StatefulSet has been created, and some of its pods are created later."""
+        """Note a new StatefulSet, of whose pods some are created later."""
         self.waiting[key] = None
 
     def job_begins(self, job: Content) -> None:
-        """A Job has been created, and its first pods are created next. It may have a deadline."""
+        """Note a new Job, whose first pods are created next. It may have a deadline."""
         self._wait_until(key_of(job), deadline_seconds(job, None))
 
     def pods_for_node(self, name: str) -> Iterator[Content]:
@@ -343,7 +345,7 @@ class WorkloadControllers:
         return self._pods
 
     def _observe(self, before: StoredObject | None, after: StoredObject | None) -> None:
-        """Keep the index current; `pod_lost` tells about pods that go."""
+        """Keep the index current. `pod_lost` reports pods that go."""
         if after is None or not after.object.metadata.owner_references:
             return
         if is_active(after.content):
@@ -424,7 +426,7 @@ class WorkloadControllers:
     # ---- plans ------------------------------------------------------------------------------
 
     def _mark(self, key: ObjectKey, node: str = "") -> None:
-        """Note that a controller has work, which it does soon."""
+        """Note that a controller has work to do."""
         if not self._dirty:
             running_loop().call_soon(self._work)
         self._dirty[key, node] = None
@@ -497,7 +499,8 @@ class WorkloadControllers:
         return self._cluster.server.was_created(object_key(POD, namespace, name))
 
     def _wait_until(self, key: ObjectKey, next_seconds: float | None) -> None:
-        """Go on with a controller at a time, in seconds since 1970; None: at no certain time."""
+        """Continue with a controller at a time, in seconds since 1970; None: there is no such
+        time."""
         timer = self._timers.pop(key, None)
         if timer is not None:
             timer.cancel()
@@ -510,7 +513,8 @@ class WorkloadControllers:
         self._mark(key)
 
     def _carry_out(self, stored: StoredObject, plan: Plan, *, is_whole: bool) -> None:
-        """``is_whole``: the plan is about all pods of the controller, not those of one node."""
+        """Do what a plan says. ``is_whole``: whether the plan is about all pods of the controller,
+        and not those of one node."""
         key = stored.key
         if key.kind == JOB:
             self._wait_until(key, plan.next_seconds)
@@ -531,8 +535,8 @@ class WorkloadControllers:
             self.refused.forget(key)
 
     def _create_all(self, key: ObjectKey, contents: Sequence[Content]) -> bool:
-        """Create objects in batches that double. After a refusal, no batch follows. Returns whether
-        there was none.
+        """Create objects in batches whose sizes double. After a refusal, no batch follows. Returns
+        whether there was no refusal.
 
         Upstream: replica_set.go (slowStartBatch). A StatefulSet creates one object at a time.
         """
@@ -554,7 +558,7 @@ class WorkloadControllers:
         return True
 
     def _lacking_count(self, key: ObjectKey, refused_count: int) -> int:
-        """How many pods a controller lacks: an ordered StatefulSet tries one after the other."""
+        """How many pods a controller lacks. An ordered StatefulSet tries one after the other."""
         stored = self._cluster.get(key)
         if stored is None or key.kind not in (STATEFUL_SET, DEPLOYMENT):
             return refused_count
@@ -562,8 +566,8 @@ class WorkloadControllers:
         return replica_count(stored.content) - len(pods.active)
 
     def creation_was_refused(self, content: Content, problem: ApiError) -> bool:
-        """The API server refused an object of the input. Returns whether a controller tries again
-        to create it."""
+        """Note that the API server refused an object of the input. Returns whether a controller
+        will try again to create it."""
         owner = self._existing_owner_of(content)
         if owner is not None:
             lacking = self._lacking_count(owner, int(is_pod(content)))
@@ -585,7 +589,7 @@ class WorkloadControllers:
         return None if owner is None or self._cluster.get(owner.key) is None else owner.key
 
     def _say_how_it_ended(self, key: ObjectKey, patch: Content) -> None:
-        """A Job that failed is news; a Job that is complete is not."""
+        """Write a note about a Job that failed. A Job that is complete gets none."""
         last = patch["status"]["conditions"][-1]
         if last["type"] == "Failed":
             self._note(f"at {self._clock.now():g} s: {key} failed: {last['reason']}")
@@ -608,7 +612,7 @@ class WorkloadControllers:
 
 @final
 class _PodsByOwner(dict[_Owner, OwnedPods]):
-    """The pods of each controller; none for a controller that has no entry."""
+    """The pods of each controller. A controller without an entry has none."""
 
     def __missing__(self, owner: _Owner) -> OwnedPods:
         pods = self[owner] = OwnedPods()

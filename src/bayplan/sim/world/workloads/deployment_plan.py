@@ -6,7 +6,8 @@ desired ones and at most ``maxUnavailable`` desired ones are not available. With
 new pods come when all old ones are gone. A change of the number of replicas during a rollout scales
 all ReplicaSets in proportion to their sizes.
 
-A plan is one pass. It waits for a pod, because each pod that runs or goes may allow the next step.
+A plan is one pass. The next pass comes when a pod begins to run or goes, because that may allow the
+next step.
 
 Upstream: pkg/controller/deployment (sync.go, rolling.go, recreate.go, util/deployment_util.go).
 Missing here: progress deadlines, and the removal of old ReplicaSets.
@@ -57,9 +58,10 @@ def deployment_plan(
 ) -> Plan:
     """The next pass over a Deployment.
 
-    ``has_new_template``: the template was changed, so that a ReplicaSet with another template is no
-    new one. Otherwise the newest one is, if no template is equal: those of an input that was
-    written by hand may differ in what a server adds.
+    ``has_new_template``: whether the template was changed. If it was, only a ReplicaSet with the
+    same template is the new one. If not, and no template is equal, the newest ReplicaSet is the new
+    one, because the templates of an input that was written by hand may differ in what a server
+    adds.
     """
     if deployment["metadata"].get("deletionTimestamp") or not (replica_sets or has_new_template):
         return Plan()
@@ -101,7 +103,7 @@ def is_rolled_out(
 
 
 def progress(deployment: Content, replica_sets: Sequence[ReplicaSetPods]) -> str:
-    """How far a rollout is, for the reader."""
+    """The progress of a rollout, in words for the reader."""
     new = new_replica_set(deployment, [one.replica_set for one in replica_sets])
     if new is None and replica_sets:
         new = max((one.replica_set for one in replica_sets), key=_revision)
@@ -160,7 +162,7 @@ class _Rollout:
     def _scale_in_proportion(self, active: list[ReplicaSetPods]) -> None:
         allowed = self._replicas + self._surge if self._replicas else 0
         missing = allowed - sum(one.size for one in active)
-        # Of two equal ones the newer grows, and the older shrinks.
+        # Of two equal ReplicaSets, the newer one grows and the older one shrinks.
         active.sort(key=lambda one: _age(one.replica_set), reverse=missing > 0)
         active.sort(key=lambda one: -one.size)
         sizes: list[int] = []
@@ -187,7 +189,8 @@ class _Rollout:
     def _resize(self, one: ReplicaSetPods, size: int, *, always: bool = False) -> bool:
         """Scale a ReplicaSet. Returns whether its size changes.
 
-        ``always``: also note the size of the Deployment if the ReplicaSet keeps its own.
+        ``always``: whether to note the size of the Deployment even if the size of the ReplicaSet
+        stays.
         """
         if one.size == size and not always:
             return False

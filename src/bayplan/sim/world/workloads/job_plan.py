@@ -23,7 +23,7 @@ from bayplan.sim.input.jobs import (
 )
 from bayplan.sim.world.workloads.plans import OwnedPods, Plan, Surroundings, ranked_for_removal
 
-#: A moment that is nearer than this has come: times since 1970 are not exact.
+#: A moment that is nearer than this counts as reached, because times since 1970 are not exact.
 _NEAR_SECONDS = 1e-3
 
 
@@ -56,7 +56,7 @@ def job_plan(job: Content, pods: OwnedPods, tally: JobTally, surroundings: Surro
 
 
 def deadline_seconds(job: Content, resumed_seconds: float | None) -> float | None:
-    """When the Job has been active for too long, in seconds since 1970; None: never.
+    """The time at which the Job has been active for too long, in seconds since 1970; None: never.
 
     A Job is active since its start, or since it was resumed.
     """
@@ -71,7 +71,7 @@ def deadline_seconds(job: Content, resumed_seconds: float | None) -> float | Non
 
 
 def _end(job: Content, pods: OwnedPods, patch: Content) -> Plan:
-    """The last pass: the Job is over, and its active pods go."""
+    """The last pass: the Job has ended, and its active pods go."""
     return Plan(
         delete=[key_of(pod) for pod in pods.active.values()], patches=[(key_of(job), patch)]
     )
@@ -172,7 +172,8 @@ def _surplus(job: Content, active: Iterable[Content], count: int) -> Sequence[Co
 def _ended(
     job: Content, condition: str, reason: str, tally: JobTally, *interim: Content
 ) -> Content:
-    """The patch of a Job that is over. ``interim``: conditions that come before the last one."""
+    """The patch of a Job that has ended. ``interim``: the conditions that come before the last
+    one."""
     before = (job.get("status") or {}).get("conditions") or ()
     ended = {"type": condition, "status": "True", "reason": reason}
     return {"status": {**tally.status(), "conditions": [*before, *interim, ended]}}

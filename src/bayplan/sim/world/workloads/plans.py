@@ -117,7 +117,7 @@ class Plan(Struct):
     )
     #: Whether the controller goes on when one of its pods runs.
     waits_for_pod: bool = False
-    #: When the controller goes on at the latest, in seconds since 1970; None: when something
+    #: When the controller continues at the latest, in seconds since 1970; None: when something
     #: happens.
     next_seconds: float | None = None
 
@@ -137,8 +137,8 @@ def plan_of(controller: Content, pods: OwnedPods, surroundings: Surroundings) ->
 def amount_of(value: Any, replicas: int, *, default: int | str, rounds_up: bool = False) -> int:
     """A number of pods in the spec of a controller: a number, or a percentage of its replicas.
 
-    What is neither counts as the default.
-    Upstream: apimachinery pkg/util/intstr (GetScaledValueFromIntOrPercent).
+    Any other value counts as the default. Upstream: apimachinery pkg/util/intstr
+    (GetScaledValueFromIntOrPercent).
     """
     text = str(value)
     if text.isdecimal():
@@ -176,8 +176,8 @@ def first_to_go(
     now_seconds: float,
     restarts: Callable[[Content], int] = restart_count,
 ) -> list[Content]:
-    """The pods that a ReplicaSet deletes that gets smaller by ``count``. ``now_seconds``: since
-    1970.
+    """The pods that a ReplicaSet deletes if it gets smaller by ``count``. ``now_seconds``: seconds
+    since 1970.
 
     Upstream: controller_utils.go (ActivePodsWithRanks). Ages count in powers of two; the uid
     decides between pods of one age. Where the first criteria decide, the others are not computed.
@@ -231,7 +231,7 @@ def _deletion_cost(pod: Content) -> int:
 
 def _ready_since(pod: Content) -> float:
     """When a pod became ready, in seconds since 1970. Nothing reports readiness here, so a running
-    pod is ready since its start."""
+    pod counts as ready since its start."""
     status = pod.get("status") or {}
     for condition in status.get("conditions") or ():
         if condition.get("type") == "Ready" and condition.get("status") == "True":
@@ -245,7 +245,7 @@ def creation_seconds(content: Content) -> float:
 
 
 def _seconds(stamp: str | None) -> float:
-    """A time stamp in seconds since 1970; none counts as later than all others."""
+    """A time stamp in seconds since 1970. A missing one counts as later than all others."""
     try:
         return datetime.fromisoformat(stamp or "").timestamp()
     except ValueError:
@@ -262,7 +262,7 @@ def _age_power(since_seconds: float, now_seconds: float) -> int:
 
 
 def _daemons(controller: Content, pods: OwnedPods, surroundings: Surroundings) -> Plan:
-    """One pod for each node that the DaemonSet is meant for.
+    """The plan for a DaemonSet: one pod for each node for which it is meant.
 
     Upstream: daemon/daemon_controller.go (podsShouldBeOnNode, getUnscheduledPodsWithoutNode).
     """
@@ -297,7 +297,7 @@ def _is_done(pod: Content) -> bool:
 
 
 def _seniority(pod: Content) -> tuple[object, ...]:
-    """Pods on their node come first, then older ones."""
+    """The sort key: pods on their node come first, then older pods."""
     return (not pod["spec"].get("nodeName"), creation_seconds(pod), pod["metadata"]["name"])
 
 

@@ -1,8 +1,8 @@
 """Objects of controllers that the API server refuses, such as pods above a quota.
 
 A controller that is refused tries again after a delay, which doubles with each failure, as the work
-queues of kube-controller-manager do. While nothing has gone and nothing but pods has changed since
-the last try, another try would fail in the same way: such a delay keeps no run going.
+queues of kube-controller-manager do. If no object is gone and only pods have changed since the last
+try, another try would fail in the same way. So such a delay does not keep a run going.
 
 Upstream: client-go util/workqueue (default_rate_limiters.go); job_controller.go has times of its
 own.
@@ -36,7 +36,7 @@ class _Refusal(Struct):
     change_count: int
     message: str
     failure_count: int
-    #: How many pods were not created.
+    #: The number of pods that were not created.
     lacking_count: int
 
 
@@ -50,12 +50,13 @@ class RefusedCreations:
         self._retry = retry
         #: Controllers that wait before they try again.
         self.waiting: dict[ObjectKey, _Refusal] = {}
-        #: Changes that may make room: a pod is gone or has ended, or another object has changed.
+        #: The number of changes that may make room: a pod is gone or has ended, or another object
+        #: has changed.
         self.change_count = 0
 
     @property
     def due_seconds(self) -> float | None:
-        """When a controller tries again that may succeed; None: there is none."""
+        """When the next controller tries again that may succeed; None: there is none."""
         times = [
             one.timer.when()
             for one in self.waiting.values()
@@ -70,7 +71,7 @@ class RefusedCreations:
     def add(
         self, controller: ObjectKey, refused: ObjectKey, problem: ApiError, *, lacking_count: int
     ) -> None:
-        """A controller was refused an object, and tries again later.
+        """Note that a controller was refused an object, and that it tries again later.
 
         ``lacking_count``: how many pods it could not create.
         """
@@ -90,11 +91,11 @@ class RefusedCreations:
         self._emit(controller, refused, problem)
 
     def skip(self, controller: ObjectKey) -> None:
-        """A controller that waits does not try to create one more pod."""
+        """Count one more pod that a waiting controller does not try to create."""
         self.waiting[controller].lacking_count += 1
 
     def forget(self, controller: ObjectKey) -> None:
-        """A controller was refused nothing, or is gone."""
+        """Forget a controller that was refused nothing, or that is gone."""
         refusal = self.waiting.pop(controller, None)
         if refusal is not None:
             refusal.timer.cancel()
@@ -110,7 +111,7 @@ class RefusedCreations:
         self._cluster.create_event_now(event)
 
     def notes(self) -> list[str]:
-        """Who lacks pods at the end, and why."""
+        """The notes about controllers that lack pods at the end, with the reasons."""
         return [
             f"{key} lacks {one.lacking_count:,} pod{'s' * (one.lacking_count != 1)}: {one.message}"
             for key, one in self.waiting.items()

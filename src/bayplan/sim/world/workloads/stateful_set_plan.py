@@ -1,10 +1,10 @@
 """What the controller of a StatefulSet does next: a function of the StatefulSet and its pods.
 
-A pass goes through the ordinals from the lowest: it creates what is missing (a pod that waits may
-lack its claims, too) and, unless ``podManagementPolicy`` is Parallel, stops at the first pod that
-does not run. Then the pods above the replicas go, from the highest. Then, if the template was
+A pass goes through the ordinals from the lowest. It creates what is missing (a pod that waits may
+lack its claims, too), and stops at the first pod that does not run, unless ``podManagementPolicy``
+is Parallel. Then the pods above the replicas go, from the highest. Then, if the template was
 changed, pods of the old template go, from the highest ordinal down to ``partition``, as far as
-``maxUnavailable`` (1 if missing) permits; they come back with the new template.
+``maxUnavailable`` (1 if missing) permits. They come back with the new template.
 
 Upstream: pkg/controller/statefulset/stateful_set_control.go (updateStatefulSet, processReplica,
 updateStatefulSetAfterInvariantEstablished), stateful_set_utils.go. ``maxUnavailable`` counts, as by
@@ -98,7 +98,8 @@ def _first_unready(surplus: dict[int, Content]) -> int:
 def _update(
     controller: Content, replicas: list[Content | None], surroundings: Surroundings, plan: Plan
 ) -> None:
-    """Delete pods of the old template. ``replicas``: by ordinal; None: there is no such pod."""
+    """Delete pods of the old template. ``replicas``: the pods by ordinal; None: there is no such
+    pod."""
     strategy: Content = controller["spec"].get("updateStrategy") or {}
     if (strategy.get("type") or "RollingUpdate") != "RollingUpdate":
         return
@@ -113,7 +114,7 @@ def _update(
     plan.waits_for_pod = plan.waits_for_pod or bool(candidates)
     there = [pod for pod in candidates if not pod["metadata"].get("deletionTimestamp")]
     if not is_ordered(controller):
-        # What is not available anyway costs nothing.
+        # A pod that is not available anyway costs nothing.
         broken = [pod for pod in there if not is_running(pod)]
         plan.delete += [key_of(pod) for pod in broken if key_of(pod) not in plan.delete]
         there = [pod for pod in there if is_running(pod)]
@@ -142,8 +143,8 @@ def _is_old(controller: Content, pod: Content, old_template: Content | None) -> 
 
 
 def claims_after_scaling(controller: Content, pod: Content) -> list[ObjectKey]:
-    """The claims that go with a pod that is gone: those of a pod above the replicas, if the
-    StatefulSet says so. Upstream: persistentVolumeClaimRetentionPolicy.whenScaled."""
+    """The claims that are deleted with a pod that is gone. A pod above the replicas has such claims
+    if the StatefulSet says so. Upstream: persistentVolumeClaimRetentionPolicy.whenScaled."""
     number = ordinal_of(key_of(controller).name, key_of(pod).name)
     if number < 0 or number in ordinals(controller) or not _deletes(controller, "whenScaled"):
         return []
