@@ -489,10 +489,10 @@ class SchedulerMetrics:
 
     # ---- recording ------------------------------------------------------------------------
 
-    def attempt(self, result: str, profile: str, seconds: float) -> None:
-        """An attempt ended: scheduled, unschedulable, error."""
-        self.schedule_attempts.add(result, profile)
-        self.attempt_duration.observe(seconds, result, profile)
+    def attempt(self, result: str, profile: str, seconds: float, count: int = 1) -> None:
+        """So many attempts ended, each of which took so long: scheduled, unschedulable, error."""
+        self.schedule_attempts.add(result, profile, count=count)
+        self.attempt_duration.observe(seconds, result, profile, count=count)
 
     def group_attempt(self, result: str, profile: str, seconds: float) -> None:
         """An attempt at a group ended: scheduled, unschedulable, waiting_on_preemption, error."""

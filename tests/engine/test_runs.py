@@ -1,6 +1,7 @@
 """Runs of equal pods: what a run leaves is what one attempt after another leaves."""
 
 import sys
+from collections import Counter
 from collections.abc import Callable
 from math import inf
 from types import FrameType
@@ -11,17 +12,23 @@ from prometheus_client import generate_latest
 
 from bayplan.api.objects import Node
 from bayplan.engine.scheduler import Scheduler
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import PostFilterPlugin
+from bayplan.framework.status import NodeToStatus, Status, unschedulable
+from bayplan.framework.types import Nomination
 from bayplan.journal import AttemptRecord, Record
-from bayplan.ports import BindPod, Effect
+from bayplan.ports import BindPod, Effect, EmitEvent
 from bayplan.state.columns import INITIAL_CAPACITY
+from bayplan.state.pods import PodInfo
 from bayplan.testing import node
 from tests.engine.kit import Engine, waiting_pod
 
 #: The plugins of the default profile.
 DEFAULT_PROFILE: dict[str, Any] = {"plugins": {}}
 
-#: How many calls of Python functions an attempt may take, deep in a run and alone.
-CALLS_IN_RUN, CALLS_ALONE = 11, 29
+#: How many calls of Python functions an attempt may take, deep in a run and alone; and one without
+#: a node, deep in a run.
+CALLS_IN_RUN, CALLS_ALONE, CALLS_OF_FAILURE = 11, 29, 23
 
 
 def one_by_one(scheduler: Scheduler) -> None:
@@ -134,6 +141,54 @@ def test_a_run_stays_out_of_the_domain_that_a_group_has_got_alone() -> None:
     assert place(*(f"late{n}" for n in range(20))) == {"large0", "large1"}
 
 
+def test_a_plugin_that_makes_no_promise_is_called_for_each_pod_that_fits_no_node() -> None:
+    called: list[str] = []
+
+    class Counting(PostFilterPlugin):
+        name = "Counting"
+
+        def post_filter(
+            self, state: CycleState, pod: PodInfo, node_to_status: NodeToStatus
+        ) -> tuple[Nomination | None, Status | None]:
+            called.append(pod.name)
+            return None, unschedulable(f"call {len(called)}")
+
+    profile = {"plugins": {"postFilter": {"enabled": [{"name": "Counting"}]}}}
+    engine = Engine(profile=profile, classes=[Counting])
+    engine.add(*uneven_nodes())
+    names = [f"p{number:02}" for number in range(12)]
+    engine.add(*(waiting_pod(name, cpu="10") for name in names))
+    in_runs(engine.scheduler)
+    assert called == names
+    records = [each for each in engine.journal.records if isinstance(each, AttemptRecord)]
+    assert all(f" call {n}" in record.message for n, record in enumerate(records, 1))
+
+
+def test_no_pod_of_a_run_that_fits_no_node_is_lost_if_its_journal_cannot_be_written() -> None:
+    """Those that failed before stay as they are."""
+    engine = Engine(profile=DEFAULT_PROFILE, raise_bugs=False)
+    engine.add(*uneven_nodes())
+    tries = Counter[str]()
+
+    class FullDisk:
+        def write(self, record: Record) -> None:
+            if isinstance(record, AttemptRecord):
+                tries[record.pod] += 1
+                if record.pod == "default/p5" and tries[record.pod] == 1:
+                    raise OSError("no space left on device")
+
+    engine.scheduler.journal.add(FullDisk())
+    engine.add(*(waiting_pod(f"p{number}", cpu="10") for number in range(10)))
+    in_runs(engine.scheduler)
+    effects = engine.scheduler.take_effects()
+    events = Counter(each.regarding.name for each in effects if isinstance(each, EmitEvent))
+    assert set(events) == {f"p{number}" for number in range(10)}
+    assert events["p0"] == events["p1"] == 1
+    counts = engine.scheduler.queue.counts()
+    assert (counts["unschedulable"], counts["backoff"]) == (9, 1)
+    assert not engine.scheduler.queue.in_flight
+
+
 @pytest.mark.parametrize("failing", [3, 5])
 def test_no_pod_of_a_run_is_lost_if_its_journal_cannot_be_written(failing: int) -> None:
     """The pods that the run has placed and that have no effect return to the queue, too."""
@@ -157,12 +212,12 @@ def test_no_pod_of_a_run_is_lost_if_its_journal_cannot_be_written(failing: int) 
     assert {pod.name for pod in engine.scheduler.cache.pods()} == bound
 
 
-def calls_per_attempt(attempt: Callable[[Scheduler], int], count: int) -> float:
+def calls_per_attempt(attempt: Callable[[Scheduler], int], count: int, cpu: str = "100m") -> float:
     """The calls of Python functions of an attempt, after a few others."""
     engine = Engine(profile=DEFAULT_PROFILE)
     engine.add(*(node(f"n{n}", cpu=64, memory="256Gi") for n in range(50)))
     for number in range(2 * count):
-        engine.add(waiting_pod(f"p{number}", cpu="100m"))
+        engine.add(waiting_pod(f"p{number}", cpu=cpu))
     while len(engine.journal.records) < count:
         attempt(engine.scheduler)
     calls = before = 0
@@ -183,6 +238,11 @@ def calls_per_attempt(attempt: Callable[[Scheduler], int], count: int) -> float:
 
 def test_an_attempt_of_a_run_makes_few_calls() -> None:
     assert calls_per_attempt(lambda s: s.schedule_run(64, inf), 256) <= CALLS_IN_RUN
+
+
+def test_an_attempt_of_a_run_that_fits_no_node_makes_few_calls() -> None:
+    calls = calls_per_attempt(lambda s: s.schedule_run(64, inf), 256, cpu="100")
+    assert calls <= CALLS_OF_FAILURE
 
 
 def test_an_attempt_alone_makes_few_calls() -> None:

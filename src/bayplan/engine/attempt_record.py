@@ -40,12 +40,14 @@ class CycleEnd:
         message: str = "",
         *,
         nomination: Nomination | None = None,
-    ) -> None:
-        """``status``: the answer that the cycle ended with, where it is not success."""
+    ) -> AttemptRecord | None:
+        """``status``: the answer that the cycle ended with, where it is not success. Returns the
+        record; None: nobody reads the journal."""
         record = self.observe(cycle, result, status, message, nomination=nomination)
         if record is not None:
             self._telemetry.journal.write(record)
         self._cluster.take_back()
+        return record
 
     def show(self, cycle: Cycle) -> None:
         """Show the cycle to whoever reads each of them."""

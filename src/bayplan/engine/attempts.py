@@ -28,7 +28,7 @@ from bayplan.framework.status import is_rejected
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.journal import AttemptRecord
 from bayplan.ports import ExtenderAnswer
-from bayplan.queue.entry import QueuedPodGroupInfo
+from bayplan.queue.entry import QueuedPodGroupInfo, is_waiting
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.state.pods import PodInfo
 
@@ -121,8 +121,12 @@ class Attempts:
         self, pods: list[QueuedPodInfo], place: int, started_seconds: float, problem: Exception
     ) -> None:
         """An attempt at the pod at this place raised an exception. A run may have placed pods
-        behind it before: those that have no effect yet fail, too."""
-        end, placed = place + 1, self.placements.by_uid
+        behind it before: those that have no effect yet fail, too. If the pod waits in the queue
+        again, the next one fails."""
+        state_of, placed = self._queue.state_of, self.placements.by_uid
+        while place + 1 < len(pods) and is_waiting(state_of(pods[place].pod.uid)):
+            place += 1
+        end = place + 1
         while end < len(pods) and pods[end].pod.uid in placed:
             end += 1
         self._queue.put_back(pods, end)

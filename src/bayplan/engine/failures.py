@@ -27,6 +27,7 @@ from bayplan.state.cache import ClusterView
 from bayplan.state.pods import PodInfo
 
 _FALSE = "False"
+_UNSCHEDULABLE = "Unschedulable"
 _NO_CONDITION = Condition()
 
 CLEAR_NOMINATION: Final = Nomination(NominatingMode.OVERRIDE, "")
@@ -44,6 +45,11 @@ class Failure(Struct, frozen=True):
     nomination: Nomination | None = None
     #: Whether the retry has no delay.
     at_once: bool = False
+
+    @property
+    def is_rejected_by_plugins(self) -> bool:
+        """Whether the pod waits for an event that may help one of the plugins that rejected it."""
+        return self.diagnosis is not None and bool(self.diagnosis.unschedulable_plugins)
 
 
 def failure_by_error(status: Status, message: str) -> Failure:
@@ -88,6 +94,29 @@ class FailureHandler:
             self._write(current, failure)
         elif self._is_gone(queued.pod):
             self._emit(queued.pod, failure)
+
+    def handle_equal(self, run: Sequence[QueuedPodInfo], seconds: float, failure: Failure) -> None:
+        """Do the same for equal pods of a run, in their newest versions, that plugins rejected
+        without a nomination. ``seconds``: how long each attempt took."""
+        diagnosis = failure.diagnosis
+        assert diagnosis is not None, "plugins rejected the pods"
+        profile = run[0].pod.shape.scheduler_name
+        self._metrics.attempt("unschedulable", profile, seconds, count=len(run))
+        unschedulable = shared_names(diagnosis.unschedulable_plugins)
+        pending = shared_names(diagnosis.pending_plugins)
+        for queued in run:
+            queued.unschedulable_plugins, queued.pending_plugins = unschedulable, pending
+        self._queue.add_equal_unschedulable(run)
+        message, node_name, before = failure.message, _nominated_node(failure), None
+        condition: Condition | None = None
+        for queued in run:
+            pod = queued.pod
+            now = pod.status.conditions, pod.metadata.generation
+            if now != before:
+                condition = unschedulable_condition(pod, _UNSCHEDULABLE, message, self._clock)
+                before = now
+            self._emit(pod, failure)
+            self._outbox.patch_status(pod, condition, node_name)
 
     def handle_group(
         self,
@@ -184,7 +213,7 @@ def _result(failure: Failure) -> str:
 
 
 def _reason(failure: Failure) -> str:
-    return "Unschedulable" if is_rejected(failure.status) else "SchedulerError"
+    return _UNSCHEDULABLE if is_rejected(failure.status) else "SchedulerError"
 
 
 def unschedulable_condition(

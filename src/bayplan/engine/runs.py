@@ -6,7 +6,8 @@ and PreScore, and would find the same for the next one. A `Run` holds these valu
 each pod is the choice, the assumption, the record and the effect. Two kinds of runs differ:
 
 - Where no node is feasible, the pod takes the reasons of the pod before. What is its own follows as
-  after a cycle: PostFilter, the condition, the event, and the place in the queue.
+  after a cycle: PostFilter, the condition, the event, and the place in the queue. Pods that are
+  popped together fail together, if no PostFilter plugin has to be called for each of them.
 - Where PreFilter leaves one node, the run has that node in place of a ranking (`PinnedNode`).
 
 Why it stays true. Whatever could change an answer between two pods is compared before each choice:
@@ -46,7 +47,7 @@ from bayplan.engine.ranking.node_feasibility import FEASIBLE
 from bayplan.engine.ranking.ranked_nodes import CHANGES_MAX, SCORED_MIN, RankedNodes, choices
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.reuse.entry import CachedPreState, SignatureEntry
-from bayplan.engine.unplaced_pods import UnplacedPods
+from bayplan.engine.unplaced_pods import FailedAttempt, UnplacedPods
 from bayplan.framework.calls import Calls
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.runtime import STRAIGHT_TO_BIND, Framework
@@ -214,11 +215,9 @@ class Runs:
         elif ranking.feasibility.counts[FEASIBLE] >= SCORED_MIN and run.is_scored:
             answer = ranking
         elif not ranking.feasibility.counts[FEASIBLE]:
-            mark = self._queue.run_mark()
-            self._fail(run, ranking, queued, started_seconds, is_sampled=is_sampled)
-            if self._queue.run_mark() != mark:
-                self._queue.put_back(pods, place + 1)
-            return 1
+            return self._fail(
+                run, ranking, pods, place, started_seconds=started_seconds, is_sampled=is_sampled
+            )
         else:
             # A cycle looks at the ranking once more.
             ranking.uncount()
@@ -332,21 +331,79 @@ class Runs:
         self,
         run: Run,
         ranking: RankedNodes,
+        pods: list[QueuedPodInfo],
+        place: int,
+        *,
+        started_seconds: float,
+        is_sampled: bool,
+    ) -> int:
+        """Fail the attempt at a pod, because no node is feasible. The reasons are those of the pods
+        before. PostFilter and the condition follow for the pod by itself. Where PostFilter repeats
+        its answer, the attempts at equal pods right behind fail with it. Returns how many fail."""
+        equal, mark = self._equal(run, pods[place:]), self._queue.run_mark()
+        cycle = self._failing(run, ranking, equal[0], started_seconds, is_sampled=is_sampled)
+        self.attempt_count += 1
+        run.cache.repeated(run.entry, ranking, equal[:1])
+        run.cache.observe_hinted(self._clock.now() - started_seconds)
+        run.framework.stopwatches["Sign"].idle()
+        failed = self._unplaced.end(cycle, _NO_NODE_FITS)
+        if self._queue.run_mark() != mark:
+            self._queue.put_back(pods, place + 1)
+            return 1
+        newest, count = self._cluster.pods, 1
+        while count < len(equal) and newest.get(equal[count].pod.uid) is equal[count].pod:
+            count += 1
+        if failed is None or count == 1 or not run.framework.signer.signs_templates:
+            return 1
+        if not self._unplaced.may_repeat(cycle, failed):
+            return 1
+        self._fail_as(failed, run, ranking, equal[1:count])
+        return count
+
+    def _fail_as(
+        self,
+        failed: FailedAttempt,
+        run: Run,
+        ranking: RankedNodes,
+        pods: Sequence[QueuedPodInfo],
+    ) -> None:
+        """Fail the attempts at these pods as the one before them."""
+        started_seconds, count = self._clock.now(), len(pods)
+        self.attempt_count += count
+        run.cache.repeated(run.entry, ranking, pods)
+        ranking.count_repeats(count)
+        sampled = [queued for queued in pods if self.draw() < METRICS_SAMPLE]
+        for queued in sampled:
+            cycle = self._failing(run, ranking, queued, started_seconds, is_sampled=True)
+            self._unplaced.repeat_post_filter(cycle)
+        diagnosis, stopwatches = failed.failure.diagnosis, run.framework.stopwatches
+        assert diagnosis is not None, "plugins rejected the pods"
+        if diagnosis.post_filter_code is not None:
+            run.framework.count_repeats(count - len(sampled))
+            observer = stopwatches["PostFilter"].observer(diagnosis.post_filter_code)
+            _add_idle([observer], count - len(sampled))
+        seconds = (self._clock.now() - started_seconds) / count
+        for observe in run.observers if seconds else ():
+            for _ in pods:
+                observe(seconds)
+        idle = [stopwatches["Sign"].observer(Code.SUCCESS)]
+        _add_idle(idle if seconds else (*idle, *run.observers), count)
+        self._unplaced.repeat(failed, pods, seconds)
+
+    def _failing(
+        self,
+        run: Run,
+        ranking: RankedNodes,
         queued: QueuedPodInfo,
         started_seconds: float,
         *,
         is_sampled: bool,
-    ) -> None:
-        """Fail the attempt at a pod, because no node is feasible. The reasons are those of the pods
-        before. PostFilter and the condition follow for each pod by itself."""
-        self.attempt_count += 1
+    ) -> Cycle:
+        """The cycle of a pod for which no node is feasible. The cluster is lent to it."""
         cycle = self._cycle(run, queued, started_seconds, is_sampled=is_sampled)
         cycle.ranking = cycle.ranked_answer = ranking
         cycle.candidates, cycle.status = cycle.snapshot.nodes, _NO_NODE_FITS
-        run.cache.repeated(run.entry, ranking, (queued,))
-        run.cache.observe_hinted(self._clock.now() - started_seconds)
-        run.framework.stopwatches["Sign"].idle()
-        self._unplaced.end(cycle, _NO_NODE_FITS)
+        return cycle
 
     def _pinned_node(self, run: Run, pod: PodInfo, is_sampled: bool) -> PinnedNode | None:
         """The one node that PreFilter leaves, if it passes every filter."""
@@ -533,6 +590,12 @@ def _binds_alone(framework: Framework, calls: Calls) -> bool:
     return is_alone and not (
         calls.reserve or calls.unreserve or calls.permit or calls.pre_bind_pre_flight
     )
+
+
+def _add_idle(observers: Iterable[Observe], count: int) -> None:
+    """Observe 0 seconds so many times by each of these observers."""
+    for counts in _counts(observers):
+        counts[0] += count
 
 
 def _counts(observers: Iterable[Observe]) -> list[list[int]]:

@@ -5,8 +5,8 @@ own. If no node is feasible, PostFilter runs, and may start the deletion of vict
 failure handler takes over. Upstream: schedule_one.go.
 """
 
-from collections.abc import Callable
-from typing import final
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, final
 
 from msgspec import Struct, field, structs
 
@@ -23,7 +23,8 @@ from bayplan.engine.sync_preemption import SyncPreemptions
 from bayplan.engine.telemetry import Telemetry
 from bayplan.framework.preemption import EVICTING, REVIEW, PendingEvictions
 from bayplan.framework.status import FitError, Status, is_rejected
-from bayplan.framework.types import Nomination
+from bayplan.framework.types import Nomination, QueuedPodInfo
+from bayplan.journal import AttemptRecord
 from bayplan.ports import AskExtender, ExtenderAnswer, ExtenderVerb
 from bayplan.state.cache import ClusterView
 
@@ -34,6 +35,14 @@ class _PendingCall(Struct):
     #: The answers, one for each extender of the question, in the order of the question.
     tokens: list[int]
     answers: dict[int, ExtenderAnswer] = field(default_factory=dict[int, ExtenderAnswer])
+
+
+class FailedAttempt(NamedTuple):
+    """What an attempt without a node came to."""
+
+    failure: Failure
+    #: None: nobody reads the journal.
+    record: AttemptRecord | None
 
 
 @final
@@ -90,7 +99,10 @@ class UnplacedPods:
         failures: FailureHandler,
         end: CycleEnd,
         boundary: AttemptBoundary,
+        begins: Callable[[QueuedPodInfo], None] | None,
     ) -> None:
+        """``begins``: gets each pod of `repeat`, when the attempt at it begins."""
+        self._begins = begins
         self._clock = telemetry.clock
         self._cluster = cluster
         self._outbox = outbox
@@ -123,29 +135,62 @@ class UnplacedPods:
         self._cluster.take_back()
         self._outbox.effects += self.pending_calls.add(cycle, question)
 
-    def end(self, cycle: Cycle, status: Status) -> None:
-        """End the attempt of a cycle that ended with this status."""
+    def end(self, cycle: Cycle, status: Status) -> FailedAttempt | None:
+        """End the attempt of a cycle that ended with this status. None: the attempt waits for an
+        answer, or for evictions."""
         failure = self._failure(cycle, status)
         if isinstance(failure, Question):
             cycle.question = failure
             self.call_extenders(cycle, failure)
-            return
+            return None
         if cycle.pod.node_name:
             # The pod counts on its node already, so it gets no nomination.
             failure = structs.replace(failure, nomination=None)
         evicting: PendingEvictions | None = cycle.state.get(EVICTING)
         if evicting is not None:
             self.evicting.hold(cycle, status, failure, evicting)
-            return
+            return None
         self._measure(cycle)
-        self.fail(cycle, failure)
+        return self.fail(cycle, failure)
 
-    def fail(self, cycle: Cycle, failure: Failure) -> None:
+    def fail(self, cycle: Cycle, failure: Failure) -> FailedAttempt:
         """End the attempt with this failure."""
         status = failure.status
         result = "unschedulable" if is_rejected(status) else "error"
-        self._end(cycle, result, status, failure.message, nomination=failure.nomination)
+        record = self._end(cycle, result, status, failure.message, nomination=failure.nomination)
         self._failures.handle(cycle.queued, cycle.started_seconds, failure)
+        return FailedAttempt(failure, record)
+
+    def may_repeat(self, cycle: Cycle, failed: FailedAttempt) -> bool:
+        """Whether the attempts at equal pods, which come next, fail as this one did."""
+        nomination = failed.failure.nomination
+        return (
+            failed.failure.is_rejected_by_plugins
+            and (nomination is None or not nomination.node_name)
+            and not self._end.is_observed
+            and cycle.framework.repeats_post_filter(cycle.pod)
+        )
+
+    def repeat(self, failed: FailedAttempt, run: Sequence[QueuedPodInfo], seconds: float) -> None:
+        """End the attempts at equal pods as this one. ``seconds``: how long each took."""
+        sinks, now = self._telemetry.journal.sinks, self._clock.now()
+        for queued in run:
+            if self._begins is not None:
+                self._begins(queued)
+            if failed.record is not None:
+                pod, attempt = queued.pod, queued.attempts
+                record = structs.replace(
+                    failed.record, at_seconds=now, pod=pod.key, uid=pod.uid, attempt=attempt
+                )
+                # As `Journal.write`, without a call for each pod.
+                for sink in sinks:
+                    sink.write(record)
+        self._failures.handle_equal(run, seconds, failed.failure)
+
+    def repeat_post_filter(self, cycle: Cycle) -> None:
+        """Run PostFilter for a pod that `repeat` is called for next: its durations count."""
+        cycle.framework.run_post_filter(cycle.state, cycle.pod, cycle.node_to_status())
+        self._cluster.take_back()
 
     def _step(self, cycle: Cycle, step: Callable[[], None]) -> None:
         """Run the end of an attempt that waited for evictions."""
@@ -183,6 +228,7 @@ class UnplacedPods:
                 self._telemetry.note(pod.key, f"went on without {text}")
         if status is not None:
             fit_error.diagnosis.post_filter_msg = status.message
+            fit_error.diagnosis.post_filter_code = status.code
         return nomination
 
     def _review(self, cycle: Cycle) -> ExtendersReview | None:

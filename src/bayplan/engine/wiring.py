@@ -56,6 +56,7 @@ def make_attempts(
         failures=failures,
         end=end,
         boundary=placements.boundary,
+        begins=begins,
     )
     return Attempts(
         setup,

@@ -311,6 +311,14 @@ class PostFilterPlugin(Plugin[ArgsT]):
     ) -> tuple[Nomination | None, Status | None]:
         """Called if no node fits. SUCCESS: the plugin makes room; the pod gets the nomination."""
 
+    def repeats_post_filter(self) -> bool:
+        """Whether the last answer had no effect, and is the one for each equal pod while nothing
+        changes. Then equal pods may get it without a call. False: each pod is called for."""
+        return False
+
+    def count_repeats(self, count: int) -> None:
+        """So many equal pods got the last answer without a call: count them as calls."""
+
 
 class PodGroupPostFilterPlugin(Plugin[ArgsT]):
     """Helps a group of which too few members found nodes. The plugins are called in order, until

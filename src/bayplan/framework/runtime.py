@@ -492,6 +492,19 @@ class Framework:
             return None, None
         return best, _all_rejected(tuple(reasons), blamed)
 
+    def repeats_post_filter(self, pod: PodInfo) -> bool:
+        """Whether equal pods get the last answer, which was for this pod, while nothing changes."""
+        unconcerned = self.unconcerned(pod)
+        for plugin in self.plugins.post_filter:
+            if plugin.instance_name not in unconcerned and not plugin.repeats_post_filter():
+                return False
+        return True
+
+    def count_repeats(self, count: int) -> None:
+        """So many equal pods got the last answer of PostFilter without a call."""
+        for plugin in self.plugins.post_filter:
+            plugin.count_repeats(count)
+
     # ---- Score ----------------------------------------------------------------------------
 
     @timed_point("PreScore")

@@ -235,6 +235,8 @@ class Diagnosis:
     pending_plugins: set[str] = field(default_factory=set[str])
     pre_filter_msg: str = ""
     post_filter_msg: str = ""
+    #: The code of the answer with this message.
+    post_filter_code: "Code | None" = None
     #: `listed_reasons` of all nodes, if the reasons were counted without a status per node.
     listed_reasons: str | None = None
 

@@ -55,6 +55,23 @@ class RejectionIndex:
             after[uid] = self._put(entry, queued, before.pop(uid, None))
         self._remove(before)
 
+    def enter_equal(self, entries: Sequence[Entry]) -> None:
+        """Add equal pods that are not here, and that the same plugins rejected: they are in the
+        same parts, if these are signed."""
+        self.enter(entries[0])
+        (first,) = self._entries[entries[0].key].values()
+        if any(uid for _, (_, _, uid) in first.places):
+            for entry in entries[1:]:
+                self.enter(entry)
+            return
+        places = [self._members[rejector][part] for rejector, part in first.places]
+        for entry in entries[1:]:
+            queued, key = entry.queued, entry.key
+            for members in places:
+                members[key] = entry, queued
+            pod, rejectors, gate = queued.pod, first.rejectors, first.gate
+            self._entries[key] = {key: _PodPlaces(queued, pod, rejectors, gate, first.places)}
+
     def leave(self, entry: Entry) -> None:
         self._remove(self._entries.pop(entry.key, {}))
 

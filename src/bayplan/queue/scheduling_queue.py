@@ -407,6 +407,24 @@ class SchedulingQueue:
         cause = Cause.WOKEN if is_due else Cause.ERRED
         self._sub_queues.move(entry, cause, SCHEDULE_ATTEMPT_FAILURE)
 
+    def add_equal_unschedulable(self, run: Sequence[QueuedPodInfo]) -> None:
+        """As `add_unschedulable` for each pod of a run, which are in no group and were rejected by
+        the same plugins."""
+        in_flight, now = self.in_flight, self._clock()
+        marks, mark = in_flight.marks, in_flight.recorded_count
+        if any([marks[queued.pod.uid] != mark for queued in run]):  # noqa: C419 - one call
+            for queued in run:
+                self.add_unschedulable(queued)
+            return
+        entries = [self._entries[queued.pod.uid] for queued in run]
+        for entry in entries:
+            entry.come_back(entry.queued, now, next(self._sequence))
+        in_flight.finish_all([entry.key for entry in entries])
+        for plugin in rejectors(run[0]):
+            profile = run[0].pod.shape.scheduler_name
+            self._recorder.unschedulable_delta(plugin, profile, len(run))
+        self._sub_queues.reject_equal(entries, SCHEDULE_ATTEMPT_FAILURE)
+
     def _returning(self, queued: QueuedPodInfo) -> Entry:
         """The entry to which a pod or a group returns after its attempt."""
         if isinstance(queued, QueuedPodGroupInfo):

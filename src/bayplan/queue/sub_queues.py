@@ -477,6 +477,12 @@ class UnschedulablePods:
         self._index.enter(entry)
         self.by_flush.enter(entry)
 
+    def enter_equal(self, entries: Sequence[Entry]) -> None:
+        """Add equal pods that the same plugins rejected and that are not here."""
+        self._index.enter_equal(entries)
+        for entry in entries:
+            self.by_flush.enter(entry)
+
     def leave(self, entry: Entry) -> None:
         self._index.leave(entry)
         self.by_flush.leave(entry)
@@ -652,6 +658,18 @@ class SubQueues:
             sizes.pods_entered[queue, event] += len(entry.pods)
             kind = POD_ENTITY if entry.group is None else GROUP_ENTITY
             sizes.entities_entered[queue, event, kind] += 1
+
+    def reject_equal(self, entries: Sequence[Entry], event: str) -> None:
+        """As `move` with `Cause.REJECTED` for equal pods that were popped, which the same plugins
+        rejected."""
+        target, count, sizes = next_state(POPPED, Cause.REJECTED), len(entries), self.sizes
+        for entry in entries:
+            entry.state = target
+        self.unschedulable.enter_equal(entries)
+        queue = ENTERED_QUEUES[target]
+        sizes.pod_counts[QUEUES[target]] += count
+        sizes.pods_entered[queue, event] += count
+        sizes.entities_entered[queue, event, POD_ENTITY] += count
 
     def resize(self, entry: Entry, delta: int) -> None:
         """Follow ``delta`` members that came to a waiting group, or left it (negative)."""

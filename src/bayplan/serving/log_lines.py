@@ -133,9 +133,9 @@ class _TextLines(_Lines):
     ) -> str:
         second, fraction = divmod(int(created * 1e6), 1_000_000)
         head = f"{_SEVERITIES.get(level, 'I')}{_second(second)}.{fraction:06}"
-        line = f"{head} {os.getpid():>7} {part}] {_shown(text)}"
+        line = f"{head} {os.getpid():>7} {part}] {_quoted_text(text)}"
         for key, value in keys.items():
-            line += f" {key}={_shown(value)}"
+            line += f" {key}={_quoted_text(value) if type(value) is str else _shown(value)}"
         return line
 
 
@@ -190,7 +190,12 @@ def _shown(value: Any) -> str:
     """A value as in klog's text format: strings are quoted, on one line."""
     if isinstance(value, _NUMBERS):
         return str(value).lower() if isinstance(value, bool) else str(value)
-    text = str(value)
+    return _quoted_text(str(value))
+
+
+@lru_cache(maxsize=64)
+def _quoted_text(text: str) -> str:
+    """A text in quotes, on one line. Lines of equal pods share their message."""
     if text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
     return printable(_quoted(text).decode())

@@ -247,6 +247,10 @@ class RankedNodes:
         self.generation = generation
         return self.feasibility.counts[FEASIBLE]
 
+    def count_repeats(self, count: int) -> None:
+        """So many equal pods take the answer of the last `follow` or `update`, too."""
+        self._filtered_count += count * self.table.node_count
+
     def uncount(self) -> None:
         """Do not count the last `follow` or `update`, because it gave no answer, and another one
         comes for the same pod."""

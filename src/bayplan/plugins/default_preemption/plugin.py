@@ -141,6 +141,8 @@ class DefaultPreemption(
         #: Whether a node that fits without victims is no error, but for extenders to decide.
         self._are_needless_rejected = self.handle.behaviour.needless_nodes_are_reviewed
         self._hopeless: WeakKeyDictionary[PodShape, _Hopeless] = WeakKeyDictionary()
+        #: Whether the last answer follows from the template of its pod.
+        self._repeats = False
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
         """A preemptor waits until its victims are evicted."""
@@ -157,11 +159,20 @@ class DefaultPreemption(
             metrics.preemption_attempts.add()
             metrics.preemption_evaluation_duration.observe(seconds, POD, status.code)
         message = status.message
+        self._repeats = nomination is _NOBODY
         if not message:
             return nomination, status
         if status.code is Code.UNSCHEDULABLE:
             return nomination, _prefixed(message)
         return nomination, Status(status.code, (PREFIX + message,))
+
+    def repeats_post_filter(self) -> bool:
+        return self._repeats
+
+    def count_repeats(self, count: int) -> None:
+        metrics = self.handle.metrics
+        metrics.preemption_attempts.add(count=count)
+        metrics.preemption_evaluation_duration.observe(0.0, POD, Code.UNSCHEDULABLE, count=count)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         # A pod that PreEnqueue gates is moved by events of this plugin only.
