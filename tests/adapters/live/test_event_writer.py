@@ -1,7 +1,7 @@
 """Events about pods are aggregated, limited and dropped; they never block."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -41,23 +41,16 @@ def counts_of(server: FakeApiServer) -> list[int]:
     return [event.get("series", {}).get("count", 1) for event in server.objects.values()]
 
 
-Scene = Callable[[EventWriter, ManualClock], Awaitable[None]]
-
-
-def written(server: FakeApiServer, scene: Scene) -> int:
-    """Run a scene with a writer; returns how many events the writer dropped."""
-
-    async def main() -> int:
-        async with talking_to(server) as client:
-            clock = ManualClock()
-            writer = EventWriter(client, clock)
-            writer.start()
-            await scene(writer, clock)
-            await writer.flush()
-            await writer.stop()
-            return writer.dropped_count
-
-    return asyncio.run(main())
+@asynccontextmanager
+async def writing(server: FakeApiServer) -> AsyncGenerator[tuple[EventWriter, ManualClock]]:
+    """A writer, which has written or dropped each event at the end."""
+    async with talking_to(server) as client:
+        clock = ManualClock()
+        writer = EventWriter(client, clock)
+        writer.start()
+        yield writer, clock
+        await writer.flush()
+        await writer.stop()
 
 
 def test_an_event_has_the_form_of_the_api() -> None:
@@ -96,53 +89,44 @@ def test_an_event_may_have_a_related_object() -> None:
     }
 
 
-def test_each_event_has_a_unique_short_name() -> None:
-    async def scene(writer: EventWriter, clock: ManualClock) -> None:
+async def test_each_event_has_a_unique_short_name() -> None:
+    server = FakeApiServer()
+    async with writing(server) as (writer, _):
         for reason in ("A", "B"):
             writer.put(failed("p" * 253, reason=reason))
-
-    server = FakeApiServer()
-    written(server, scene)
     assert len(server.objects) == 2
     assert all(len(event["metadata"]["name"]) == 253 for event in events_of(server))
 
 
-def test_events_that_a_silent_server_does_not_accept_are_dropped() -> None:
-    async def main() -> int:
-        async with talking_to(silent) as client:
-            writer = EventWriter(client, ManualClock())
-            writer.start()
-            for number in range(100):
-                writer.put(failed(f"p{number}"))
-            await writer.flush(0.05)
-            await writer.flush(0.05)
-            await writer.stop()
-            return writer.dropped_count
-
-    assert asyncio.run(main()) == 100 - WORKERS
+async def test_events_that_a_silent_server_does_not_accept_are_dropped() -> None:
+    async with talking_to(silent) as client:
+        writer = EventWriter(client, ManualClock())
+        writer.start()
+        for number in range(100):
+            writer.put(failed(f"p{number}"))
+        await writer.flush(0.05)
+        await writer.flush(0.05)
+        await writer.stop()
+        assert writer.dropped_count == 100 - WORKERS
 
 
-def test_repetitions_form_one_series() -> None:
-    async def scene(writer: EventWriter, clock: ManualClock) -> None:
+async def test_repetitions_form_one_series() -> None:
+    server = FakeApiServer()
+    async with writing(server) as (writer, _):
         for number in range(5):
             writer.put(failed(note=f"no room, attempt {number}"))
             await writer.flush()
-
-    server = FakeApiServer()
-    written(server, scene)
     assert [method for method, *_ in server.calls] == ["POST", "PATCH"]
     assert counts_of(server) == [2]
 
 
-def test_a_changed_pod_starts_a_new_series_with_the_new_note() -> None:
-    async def scene(writer: EventWriter, clock: ManualClock) -> None:
+async def test_a_changed_pod_starts_a_new_series_with_the_new_note() -> None:
+    server = FakeApiServer()
+    async with writing(server) as (writer, _):
         writer.put(failed(note="0/1 nodes are available: 1 Insufficient cpu."))
         for _ in range(2):
             writer.put(failed(note="0/2 nodes are available: 2 Insufficient cpu.", version="8"))
             await writer.flush()
-
-    server = FakeApiServer()
-    written(server, scene)
     assert [
         (event["regarding"]["resourceVersion"], event["note"]) for event in events_of(server)
     ] == [
@@ -152,18 +136,9 @@ def test_a_changed_pod_starts_a_new_series_with_the_new_note() -> None:
     assert counts_of(server) == [1, 2]
 
 
-def test_events_with_different_related_objects_form_different_series() -> None:
-    async def scene(writer: EventWriter, clock: ManualClock) -> None:
-        writer.put(failed())
-        writer.put(failed(related=GROUP))
-
+async def test_a_finished_series_is_written_with_its_count() -> None:
     server = FakeApiServer()
-    written(server, scene)
-    assert counts_of(server) == [1, 1]
-
-
-def test_a_finished_series_is_written_with_its_count() -> None:
-    async def scene(writer: EventWriter, clock: ManualClock) -> None:
+    async with writing(server) as (writer, clock):
         for _ in range(5):
             writer.put(failed())
             await writer.flush()
@@ -172,14 +147,12 @@ def test_a_finished_series_is_written_with_its_count() -> None:
         await writer.flush()
         assert counts_of(server) == [5]
         writer.put(failed())
-
-    server = FakeApiServer()
-    written(server, scene)
     assert counts_of(server) == [5, 1]
 
 
-def test_a_running_series_is_written_every_half_hour() -> None:
-    async def scene(writer: EventWriter, clock: ManualClock) -> None:
+async def test_a_running_series_is_written_every_half_hour() -> None:
+    server = FakeApiServer()
+    async with writing(server) as (writer, clock):
         writer.put(failed())
         await writer.flush()
         for minute in range(1, 33):
@@ -187,77 +160,73 @@ def test_a_running_series_is_written_every_half_hour() -> None:
             writer.put(failed())
             writer.tend()
             await writer.flush()
-
-    server = FakeApiServer()
-    written(server, scene)
     assert [method for method, *_ in server.calls] == ["POST", "PATCH", "PATCH"]
     assert counts_of(server) == [3 + SERIES_REFRESH_SECONDS // 60]
 
 
-def test_events_of_different_pods_and_reasons_form_different_series() -> None:
-    async def scene(writer: EventWriter, clock: ManualClock) -> None:
-        for event in (failed("a"), failed("b"), failed("a", reason="Scheduled")):
-            writer.put(event)
-
+@pytest.mark.parametrize(
+    "others",
+    [
+        pytest.param([failed("b"), failed(reason="Scheduled")], id="pods and reasons"),
+        pytest.param([failed(related=GROUP)], id="related objects"),
+    ],
+)
+async def test_events_that_differ_form_different_series(others: list[EmitEvent]) -> None:
     server = FakeApiServer()
-    written(server, scene)
-    assert counts_of(server) == [1, 1, 1]
+    async with writing(server) as (writer, _):
+        for event in (failed(), *others):
+            writer.put(event)
+    assert counts_of(server) == [1] * (1 + len(others))
 
 
-def test_a_series_whose_event_expired_starts_again() -> None:
-    async def scene(writer: EventWriter, clock: ManualClock) -> None:
+async def test_a_series_whose_event_expired_starts_again() -> None:
+    server = FakeApiServer()
+    async with writing(server) as (writer, _):
         writer.put(failed())
         await writer.flush()
         server.objects.clear()
         writer.put(failed())
-
-    server = FakeApiServer()
-    written(server, scene)
     assert counts_of(server) == [2]
 
 
-def test_an_event_stored_by_an_earlier_attempt_is_not_dropped() -> None:
-    async def scene(writer: EventWriter, clock: ManualClock) -> None:
+async def test_an_event_stored_by_an_earlier_attempt_is_not_dropped() -> None:
+    server = FakeApiServer(status(409, "AlreadyExists", "events p.1 exists"))
+    async with writing(server) as (writer, _):
         writer.put(failed())
-
-    assert written(FakeApiServer(status(409, "AlreadyExists", "events p.1 exists")), scene) == 0
+    assert writer.dropped_count == 0
 
 
 @pytest.mark.parametrize("code", [403, 404, 500])
-def test_a_refused_event_is_dropped_and_the_next_one_written(code: int) -> None:
-    async def scene(writer: EventWriter, clock: ManualClock) -> None:
+async def test_a_refused_event_is_dropped_and_the_next_one_written(code: int) -> None:
+    server = FakeApiServer(status(code, "Whatever", "no"))
+    async with writing(server) as (writer, _):
         writer.put(failed("a"))
         await writer.flush()
         writer.put(failed("b"))
-
-    server = FakeApiServer(status(code, "Whatever", "no"))
-    assert written(server, scene) == 1
+    assert writer.dropped_count == 1
     assert [event["regarding"]["name"] for event in server.objects.values()] == ["b"]
 
 
-def test_the_newest_events_are_dropped_when_the_queue_is_full(
+async def test_the_newest_events_are_dropped_when_the_queue_is_full(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def scene(writer: EventWriter, clock: ManualClock) -> None:
-        for number in range(5):
-            writer.put(failed(f"p{number}"))
-
     monkeypatch.setattr(event_writer, "WAITING_MAX", 3)
     server = FakeApiServer()
-    assert written(server, scene) == 2
+    async with writing(server) as (writer, _):
+        for number in range(5):
+            writer.put(failed(f"p{number}"))
+    assert writer.dropped_count == 2
     assert len(server.objects) == 3
 
 
-def test_the_number_of_remembered_events_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scene(writer: EventWriter, clock: ManualClock) -> None:
+async def test_the_number_of_remembered_events_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_writer, "REMEMBERED_MAX", 2)
+    server = FakeApiServer()
+    async with writing(server) as (writer, _):
         for _ in range(3):
             writer.put(failed("old"))
             await writer.flush()
         for name in ("a", "b", "old"):
             writer.put(failed(name))
-
-    monkeypatch.setattr(event_writer, "REMEMBERED_MAX", 2)
-    server = FakeApiServer()
-    written(server, scene)
     # The first series was written with its count and removed; its next event starts a new one.
     assert sorted(counts_of(server)) == [1, 1, 1, 3]
