@@ -32,6 +32,7 @@ from bayplan.framework.plugin import (
     ScalarFilterPlugin,
     ScalarScorePlugin,
     ScorePlugin,
+    SignPlugin,
 )
 from bayplan.framework.profile import EXTENSION_POINTS, ProfilePlugins
 from bayplan.framework.runtime import Framework
@@ -64,6 +65,7 @@ BASES: Mapping[str, type] = {
     "post_bind": PostBindPlugin,
     "tie_break": TieBreakPlugin,
     "events_to_register": EnqueueExtensions,
+    "sign_pod": SignPlugin,
 }
 AWAITED = frozenset(("pre_bind", "bind", "post_bind"))
 #: Method → a second method that a class must implement with it.
@@ -103,7 +105,9 @@ def _method(method: str, answer: Any) -> Callable[..., Any]:
     async def awaited_call(self: Any, *args: Any) -> Any:
         return call(self, *args)
 
-    return awaited_call if method in AWAITED else call
+    result = awaited_call if method in AWAITED else call
+    result.__name__ = method
+    return result
 
 
 def made(plugin_class: type[Any], instance_name: str | None = None) -> Any:

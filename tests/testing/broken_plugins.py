@@ -1,7 +1,7 @@
 """Plugins, each of which breaks one promise of the contract."""
 
 from collections.abc import Hashable
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import pytest
@@ -74,8 +74,8 @@ class CountsDownTwice(ReservePlugin):
         self._total = max(0, self._total - 1)
 
 
-def failure_of(plugin_class: type[Plugin]) -> str:
-    """The message of the check that refuses a plugin."""
+def failure_of(plugin_class: type[Plugin], **options: Any) -> str:
+    """The message of the check that refuses a plugin. ``options``: those of check_plugin."""
     with pytest.raises(CheckFailed) as failed:
-        check_plugin(plugin_class)
+        check_plugin(plugin_class, **options)
     return str(failed.value)

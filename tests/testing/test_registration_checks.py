@@ -1,11 +1,10 @@
 """Planted plugins with false declarations about themselves."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast, final
+from typing import Any, cast
 
 import pytest
 
-from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     ActionType,
     ClusterEvent,
@@ -15,39 +14,19 @@ from bayplan.framework.events import (
 )
 from bayplan.framework.plugin import (
     Caching,
-    EnqueueExtensions,
     Plugin,
-    ScalarFilterPlugin,
-    ScalarScorePlugin,
 )
-from bayplan.framework.status import Status
-from bayplan.state.nodes import NodeInfo
-from bayplan.state.pods import PodInfo
-from bayplan.testing import CheckFailed, check_plugin
+from bayplan.testing import check_plugin
+from tests.framework.answering import answering
+from tests.testing.broken_plugins import failure_of
 
 NODE_ADDED = ClusterEvent(EventResource.NODE, ActionType.ADD)
-
-
-def failure_of(plugin_class: type[Plugin]) -> str:
-    with pytest.raises(CheckFailed) as failed:
-        check_plugin(plugin_class, clusters=1)
-    return str(failed.value)
 
 
 def registering(events: Sequence[Any]) -> type[Plugin]:
     """A filter plugin that registers ``events``."""
 
-    @final
-    class Registers(ScalarFilterPlugin, EnqueueExtensions):
-        name = "Registers"
-
-        def filter_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
-            return None
-
-        def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-            return events
-
-    return Registers
+    return answering("Registers", filter_node=None, events_to_register=lambda: events)
 
 
 def hinted(hint: Callable[[Any, Any, Any], Any]) -> list[Any]:
@@ -84,7 +63,7 @@ def failing(pod: Any, old: Any, new: Any) -> QueueingHint:
     ],
 )
 def test_a_wrong_registration_is_detected(events: Sequence[Any], words: str) -> None:
-    assert words in failure_of(registering(events))
+    assert words in failure_of(registering(events), clusters=1)
 
 
 @pytest.mark.parametrize(
@@ -102,57 +81,24 @@ def test_a_correct_registration_passes(events: Sequence[Any]) -> None:
     check_plugin(registering(events), clusters=1)
 
 
-@final
-class NoName(ScalarScorePlugin):
-    """Has a label in its name."""
-
-    name = "Has/Label"
-
-    def score_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        return 0
-
-
-@final
-class WrongFacets(ScalarScorePlugin):
-    """Declares its facets as strings."""
-
-    name = "WrongFacets"
-    caching: Any = Caching(facets=cast("Any", "LABELS"))
-
-    def score_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        return 0
-
-
-@final
-class WrongKinds(ScalarScorePlugin):
-    """Declares a kind without a version."""
-
-    name = "WrongKinds"
-    kinds = ("Service",)
-
-    def score_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        return 0
-
-
-@final
-class WrongFields(ScalarScorePlugin):
-    """Declares a field without the kind of its object."""
-
-    name = "WrongFields"
-    fields = ("status.nodeInfo",)
-
-    def score_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int:
-        return 0
+def declaring(name: str = "Declares", **members: Any) -> type[Plugin]:
+    return answering(name, score_node=0, **members)
 
 
 @pytest.mark.parametrize(
     ("plugin_class", "words"),
     [
-        (NoName, "name is 'Has/Label'"),
-        (WrongFacets, "facets='LABELS'; wanted some of Facet"),
-        (WrongKinds, "kinds has 'Service'; wanted e.g."),
-        (WrongFields, "fields has 'status.nodeInfo'; wanted Node or Pod and a path"),
+        (declaring("Has/Label"), "name is 'Has/Label'"),
+        (
+            declaring(caching=Caching(facets=cast("Any", "LABELS"))),
+            "facets='LABELS'; wanted some of Facet",
+        ),
+        (declaring(kinds=("Service",)), "kinds has 'Service'; wanted e.g."),
+        (
+            declaring(fields=("status.nodeInfo",)),
+            "fields has 'status.nodeInfo'; wanted Node or Pod and a path",
+        ),
     ],
 )
 def test_a_wrong_declaration_is_detected(plugin_class: type[Plugin], words: str) -> None:
-    assert words in failure_of(plugin_class)
+    assert words in failure_of(plugin_class, clusters=1)

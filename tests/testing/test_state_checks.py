@@ -1,40 +1,24 @@
 """Planted plugins that violate the rules of Reserve, Permit and Bind; the sample port."""
 
-import asyncio
+from itertools import count
 from typing import Any, cast, final
 
 import pytest
 
 from bayplan.api.device_objects import RESOURCE_CLAIM, ResourceClaim
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.plugin import (
-    BindPlugin,
-    PermitPlugin,
-    Plugin,
-    PostFilterPlugin,
-    PreBindPlugin,
-    PreEnqueuePlugin,
-    PreScorePlugin,
-    QueueSortPlugin,
-    ReservePlugin,
-)
-from bayplan.framework.status import SKIP, Code, NodeToStatus, Status, unschedulable
-from bayplan.framework.types import Nomination, QueuedPodInfo
+from bayplan.framework.plugin import BindPlugin, Plugin, QueueSortPlugin, ReservePlugin
+from bayplan.framework.status import SKIP, Code, Status, unschedulable
+from bayplan.framework.types import QueuedPodInfo
 from bayplan.ports import BindPort
-from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
-from bayplan.testing import CheckFailed, SampleCluster, check_plugin, pod
+from bayplan.testing import SampleCluster, check_plugin, pod
 from bayplan.testing.state_checks import SamplePort
+from tests.framework.answering import answering
 from tests.plugins.devices_kit import claim, put
-from tests.testing.broken_plugins import CountsDownTwice
+from tests.testing.broken_plugins import CountsDownTwice, failure_of
 
 # ---- state checks ---------------------------------------------------------------------------
-
-
-def failure_of(plugin_class: type[Plugin]) -> str:
-    with pytest.raises(CheckFailed) as failed:
-        check_plugin(plugin_class, clusters=2)
-    return str(failed.value)
 
 
 @final
@@ -54,16 +38,6 @@ class CountsBlindly(ReservePlugin):
         self._count_of[node_name] = self._count_of.get(node_name, 0) - 1
 
 
-def test_unreserve_without_a_reserve_is_detected() -> None:
-    assert "where no reserve came before it" in failure_of(CountsBlindly)
-
-
-def test_an_unreserve_that_is_not_idempotent_is_detected() -> None:
-    message = failure_of(CountsDownTwice)
-    assert "unreserve" in message
-    assert "state" in message
-
-
 @final
 class LeavesATrace(ReservePlugin):
     """Does not undo Reserve."""
@@ -78,10 +52,6 @@ class LeavesATrace(ReservePlugin):
         return None
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None: ...
-
-
-def test_a_reserve_that_is_not_undone_is_detected() -> None:
-    assert "unreserve does not undo reserve" in failure_of(LeavesATrace)
 
 
 @final
@@ -106,65 +76,6 @@ def test_a_reserve_that_is_undone_passes() -> None:
 
 
 @final
-class SlowGate(PreEnqueuePlugin):
-    """Computes for a long time in PreEnqueue."""
-
-    name = "SlowGate"
-
-    def pre_enqueue(self, pod: PodInfo) -> Status | None:
-        sum(number * number for number in range(60_000))
-        return None
-
-
-def test_a_slow_gate_is_detected() -> None:
-    assert "pre_enqueue takes" in failure_of(SlowGate)
-
-
-@final
-class SkippingGate(PreEnqueuePlugin):
-    """Returns Skip from PreEnqueue."""
-
-    name = "SkippingGate"
-
-    def pre_enqueue(self, pod: PodInfo) -> Status | None:
-        return SKIP
-
-
-@final
-class RejectingPreScore(PreScorePlugin):
-    """Rejects in PreScore."""
-
-    name = "RejectingPreScore"
-
-    def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> Status | None:
-        return unschedulable("too late")
-
-
-@final
-class EndlessPermit(PermitPlugin):
-    """Returns Wait with a timeout of 0."""
-
-    name = "EndlessPermit"
-
-    def permit(
-        self, state: CycleState, pod: PodInfo, node_name: str
-    ) -> tuple[Status | None, float]:
-        return Status(Code.WAIT), 0.0
-
-
-@final
-class ForgetfulBinder(BindPlugin):
-    """Reports a success, and writes nothing."""
-
-    name = "ForgetfulBinder"
-
-    async def bind(
-        self, state: CycleState, pod: PodInfo, node_name: str, port: BindPort
-    ) -> Status | None:
-        return None
-
-
-@final
 class WaitingBinder(BindPlugin):
     """Returns Wait from Bind."""
 
@@ -178,42 +89,6 @@ class WaitingBinder(BindPlugin):
 
 
 @final
-class SkippingPreBind(PreBindPlugin):
-    """Returns Skip from PreBind."""
-
-    name = "SkippingPreBind"
-
-    async def pre_bind(
-        self, state: CycleState, pod: PodInfo, node_name: str, port: BindPort
-    ) -> Status | None:
-        return SKIP
-
-
-@final
-class SomewherePostFilter(PostFilterPlugin):
-    """Succeeds in PostFilter without a nomination."""
-
-    name = "SomewherePostFilter"
-
-    def post_filter(
-        self, state: CycleState, pod: PodInfo, node_to_status: NodeToStatus
-    ) -> tuple[Nomination | None, Status | None]:
-        return None, None
-
-
-@final
-class WaitingPostFilter(PostFilterPlugin):
-    """Returns Wait from PostFilter."""
-
-    name = "WaitingPostFilter"
-
-    def post_filter(
-        self, state: CycleState, pod: PodInfo, node_to_status: NodeToStatus
-    ) -> tuple[Nomination | None, Status | None]:
-        return None, Status(Code.WAIT)
-
-
-@final
 class MixedOrder(QueueSortPlugin):
     """Returns keys of two types."""
 
@@ -223,73 +98,79 @@ class MixedOrder(QueueSortPlugin):
         return queued.pod.name if queued.sequence % 2 else queued.priority
 
 
-@final
-class RestlessOrder(QueueSortPlugin):
-    """Returns another key at each call."""
-
-    name = "RestlessOrder"
-
-    def setup(self) -> None:
-        self._call_count = 0
-
-    def key(self, queued: QueuedPodInfo) -> Any:
-        self._call_count += 1
-        return self._call_count
+_numbers = count()
 
 
-WRONG: list[tuple[type[Plugin], str]] = [
-    (SkippingGate, "pre_enqueue returned Skip"),
-    (RejectingPreScore, "pre_score returned Unschedulable"),
-    (SomewherePostFilter, "post_filter succeeds without a nomination"),
-    (WaitingPostFilter, "post_filter returned Wait"),
-    (MixedOrder, "keys cannot be compared"),
-    (RestlessOrder, "key says something else when it is asked again"),
-    (EndlessPermit, "permit returned Wait and 0.0"),
-    (WaitingBinder, "bind returned Wait"),
-    (ForgetfulBinder, "bind succeeded, and the pod is not bound: write await port.bind(pod, "),
-    (SkippingPreBind, "pre_bind returned Skip"),
-]
+def slow_gate(pod: PodInfo) -> None:
+    sum(number * number for number in range(60_000))
 
 
-@pytest.mark.parametrize(("plugin_class", "words"), WRONG)
-def test_a_code_of_another_extension_point_is_detected(
-    plugin_class: type[Plugin], words: str
-) -> None:
-    assert words in failure_of(plugin_class)
+@pytest.mark.parametrize(
+    ("plugin_class", "words"),
+    [
+        (CountsBlindly, "where no reserve came before it"),
+        (CountsDownTwice, "unreserve is not idempotent: a second one changes its state again"),
+        (LeavesATrace, "unreserve does not undo reserve"),
+        (answering("SlowGate", pre_enqueue=slow_gate), "pre_enqueue takes"),
+        (answering("SkippingGate", pre_enqueue=SKIP), "pre_enqueue returned Skip"),
+        (
+            answering("RejectingPreScore", pre_score=unschedulable("too late")),
+            "pre_score returned Unschedulable",
+        ),
+        (
+            answering("SomewherePostFilter", post_filter=(None, None)),
+            "post_filter succeeds without a nomination",
+        ),
+        (
+            answering("WaitingPostFilter", post_filter=(None, Status(Code.WAIT))),
+            "post_filter returned Wait",
+        ),
+        (MixedOrder, "keys cannot be compared"),
+        (
+            answering("RestlessOrder", key=lambda queued: next(_numbers)),
+            "key says something else when it is asked again",
+        ),
+        (
+            answering("EndlessPermit", permit=(Status(Code.WAIT), 0.0)),
+            "permit returned Wait and 0.0",
+        ),
+        (WaitingBinder, "bind returned Wait"),
+        (
+            answering("ForgetfulBinder", bind=None),
+            "bind succeeded, and the pod is not bound: write await port.bind(pod, ",
+        ),
+        (answering("SkippingPreBind", pre_bind=SKIP), "pre_bind returned Skip"),
+    ],
+)
+def test_a_violation_of_the_contract_is_detected(plugin_class: type[Plugin], words: str) -> None:
+    assert words in failure_of(plugin_class, clusters=2)
 
 
 def test_keys_that_cannot_be_compared_name_the_line_of_the_method() -> None:
     line = MixedOrder.key.__code__.co_firstlineno
-    assert failure_of(MixedOrder).endswith(f", at test_state_checks.py:{line}")
+    assert failure_of(MixedOrder, clusters=2).endswith(f", at test_state_checks.py:{line}")
 
 
 # ---- sample port ----------------------------------------------------------------------------
 
 
-def test_objects_are_read_patched_created_and_deleted() -> None:
+async def test_objects_are_read_patched_created_and_deleted() -> None:
     cluster = SampleCluster()
     put(cluster.store, claim("c"))
     port = SamplePort(cluster.store)
 
-    async def patch_objects() -> None:
-        patch = {"metadata": {"finalizers": ["f"]}}
-        patched = await port.patch(RESOURCE_CLAIM, "default", "c", patch)
-        assert cast(ResourceClaim, patched).metadata.finalizers == ("f",)
-        assert await port.read(RESOURCE_CLAIM, "default", "c") == patched
-        content = {"metadata": {"namespace": "default", "generateName": "d-"}}
-        created = await port.create_object(RESOURCE_CLAIM, content)
-        assert created.metadata.name
-        await port.delete_object(RESOURCE_CLAIM, "default", "c", "uid-c")
-
-    asyncio.run(patch_objects())
+    patch = {"metadata": {"finalizers": ["f"]}}
+    patched = await port.patch(RESOURCE_CLAIM, "default", "c", patch)
+    assert cast(ResourceClaim, patched).metadata.finalizers == ("f",)
+    assert await port.read(RESOURCE_CLAIM, "default", "c") == patched
+    content = {"metadata": {"namespace": "default", "generateName": "d-"}}
+    created = await port.create_object(RESOURCE_CLAIM, content)
+    assert created.metadata.name
+    await port.delete_object(RESOURCE_CLAIM, "default", "c", "uid-c")
     assert [each.metadata.name for each in cluster.objects(RESOURCE_CLAIM).list()] == ["created"]
 
 
-def test_a_bound_pod_is_read_back_with_its_node() -> None:
+async def test_a_bound_pod_is_read_back_with_its_node() -> None:
     port = SamplePort(SampleCluster().store)
-
-    async def bind_pod() -> str | None:
-        await port.bind(pod("p"), "n1")
-        return (await port.get_pod("default", "p")).spec.node_name
-
-    assert asyncio.run(bind_pod()) == "n1"
+    await port.bind(pod("p"), "n1")
+    assert (await port.get_pod("default", "p")).spec.node_name == "n1"
