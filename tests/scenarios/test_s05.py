@@ -62,25 +62,22 @@ def allow(world: World, plugin: str) -> None:
     waiting.allow(plugin)
 
 
-def test_a_pod_at_permit_keeps_its_node_until_the_last_plugin_times_out() -> None:
+@scenario(**PERMITS)
+async def test_a_pod_at_permit_keeps_its_node_until_the_last_plugin_times_out(world: World) -> None:
     """Part A."""
-
-    async def scene(world: World) -> None:
-        await p_and_then_q(world)
-        await world.until(2)
-        allow(world, "A")
-        await world.until(3)
-        waiting = world.waiting("p")
-        assert waiting is not None
-        assert waiting.pending_plugins == ["B"]
-        await world.until(7.9)
-        assert world.requested("n1") == 3000
-        assert world.message("q") == "0/1 nodes are available: 1 Insufficient cpu."
-        await world.until(8)
-        assert world.waiting("p") is None
-        assert world.unschedulable_plugins("p") == {"B"}
-
-    world = play(scene, **PERMITS)
+    await p_and_then_q(world)
+    await world.until(2)
+    allow(world, "A")
+    await world.until(3)
+    waiting = world.waiting("p")
+    assert waiting is not None
+    assert waiting.pending_plugins == ["B"]
+    await world.until(7.9)
+    assert world.requested("n1") == 3000
+    assert world.message("q") == "0/1 nodes are available: 1 Insufficient cpu."
+    await world.until(8)
+    assert world.waiting("p") is None
+    assert world.unschedulable_plugins("p") == {"B"}
     assert world.bound("p") is None
     first = world.attempts("p")[0]
     assert (first.at_seconds, first.result) == (0.0, "waiting")
@@ -90,30 +87,25 @@ def test_a_pod_at_permit_keeps_its_node_until_the_last_plugin_times_out() -> Non
     assert world.incoming("AssignedPodDelete") == {"active": 1}
 
 
-def test_the_first_deadline_counts_if_no_plugin_allows() -> None:
-    async def scene(world: World) -> None:
-        await p_and_then_q(world)
-        await world.until(5)
-        assert world.unschedulable_plugins("p") == {"A"}
-
-    world = play(scene, **PERMITS)
+@scenario(**PERMITS)
+async def test_the_first_deadline_counts_if_no_plugin_allows(world: World) -> None:
+    await p_and_then_q(world)
+    await world.until(5)
+    assert world.unschedulable_plugins("p") == {"A"}
     assert "rejected due to timeout after waiting 5s at plugin A" in world.message("p")
     assert world.bound("q") == (5.0, "n1")
 
 
-def test_a_pod_is_bound_when_the_last_plugin_allows_it() -> None:
+@scenario(**PERMITS)
+async def test_a_pod_is_bound_when_the_last_plugin_allows_it(world: World) -> None:
     """Part B."""
-
-    async def scene(world: World) -> None:
-        await p_and_then_q(world)
-        assert world.nominated("p") == "n1"
-        await world.until(2)
-        allow(world, "A")
-        await world.until(3)
-        allow(world, "B")
-        await world.until(3)
-
-    world = play(scene, **PERMITS)
+    await p_and_then_q(world)
+    assert world.nominated("p") == "n1"
+    await world.until(2)
+    allow(world, "A")
+    await world.until(3)
+    allow(world, "B")
+    await world.until(3)
     assert world.bound("p") == (3.0, "n1")
     assert world.bound("q") is None
     waits = "scheduler_permit_wait_duration_seconds"
@@ -123,19 +115,16 @@ def test_a_pod_is_bound_when_the_last_plugin_allows_it() -> None:
     assert world.metric(attempts, result="scheduled", profile="bayplan") == 3.0
 
 
-def test_a_waiting_pod_is_rejected_once() -> None:
+@scenario(**PERMITS)
+async def test_a_waiting_pod_is_rejected_once(world: World) -> None:
     """Part C."""
-
-    async def scene(world: World) -> None:
-        await p_and_then_q(world)
-        await world.until(2)
-        handle, uid = world.plugin("A").handle, world.uid("p")
-        answers = [handle.reject_waiting_pod(uid), handle.reject_waiting_pod(uid)]
-        assert answers == [True, False]
-        await world.until(2)
-        assert world.unschedulable_plugins("p") == {"A"}
-
-    world = play(scene, **PERMITS)
+    await p_and_then_q(world)
+    await world.until(2)
+    handle, uid = world.plugin("A").handle, world.uid("p")
+    answers = [handle.reject_waiting_pod(uid), handle.reject_waiting_pod(uid)]
+    assert answers == [True, False]
+    await world.until(2)
+    assert world.unschedulable_plugins("p") == {"A"}
     assert world.bound("q") == (2.0, "n1")
     assert world.bound("p") is None
     # The nomination of p is cleared.
@@ -160,14 +149,12 @@ def test_a_rejection_wins_over_a_wait() -> None:
     assert world.message("p") == "0/1 nodes are available: 1 not this one."
 
 
-def test_a_pod_deleted_at_permit_releases_its_node_at_once() -> None:
-    async def scene(world: World) -> None:
-        await p_and_then_q(world)
-        await world.until(2)
-        world.delete_pod("p")
-        await world.until(2)
-
-    world = play(scene, **PERMITS)
+@scenario(**PERMITS)
+async def test_a_pod_deleted_at_permit_releases_its_node_at_once(world: World) -> None:
+    await p_and_then_q(world)
+    await world.until(2)
+    world.delete_pod("p")
+    await world.until(2)
     assert world.bound("q") == (2.0, "n1")
     # As upstream, an event reports the attempt that the deletion ended.
     (text,) = world.events("p", "FailedScheduling")

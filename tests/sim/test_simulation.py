@@ -1,5 +1,6 @@
 """A run as a whole: its result and its end."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,13 +11,11 @@ from bayplan import (
     ClusterEventWithHint,
     Code,
     CycleState,
-    EnqueueExtensions,
+    Handle,
     NodeInfo,
     NodeView,
-    PermitPlugin,
     PluginArgs,
     PodInfo,
-    PostBindPlugin,
     PreBindPlugin,
     PreEnqueuePlugin,
     PreFilterPlugin,
@@ -29,6 +28,7 @@ from bayplan.plugins.node_resources_fit import NodeResourcesFit
 from bayplan.sim.input.workload import DURATION_ANNOTATION
 from bayplan.sim.output.result import Usage
 from bayplan.sim.world.checkers import InvariantBroken
+from tests.framework.answering import answering
 from tests.kit.manifests import Content, container, node, pod
 from tests.sim.runs import create, delete, patch, profile, simulate, simulation, workload
 
@@ -135,15 +135,13 @@ def test_until_determines_the_end_of_the_run() -> None:
     assert result.pods["default/a"].attempts == 2  # the flush after five minutes
 
 
-class Broken(ScalarFilterPlugin):
-    """Fails for pods called bad."""
+def boom_for_bad(pod: PodInfo) -> None:
+    if pod.name == "bad":
+        raise RuntimeError("boom")
 
-    name = "Broken"
 
-    def filter_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
-        if pod.name == "bad":
-            raise RuntimeError("boom")
-        return None
+#: Fails for pods called bad.
+Broken = answering("Broken", filter_node=lambda state, pod, node: boom_for_bad(pod))
 
 
 def test_a_plugin_that_fails_for_a_pod_neither_ends_nor_prolongs_the_run() -> None:
@@ -152,19 +150,18 @@ def test_a_plugin_that_fails_for_a_pod_neither_ends_nor_prolongs_the_run() -> No
     assert 'Filter plugin "Broken": RuntimeError: boom' in result.unschedulable["default/bad"]
 
 
-class Gatekeeper(PreEnqueuePlugin):
-    """Gates every pod, and raises for pods called bad."""
-
-    name = "Gatekeeper"
-
-    def pre_enqueue(self, pod: PodInfo) -> Status | None:
-        if pod.name == "bad":
-            raise RuntimeError("boom")
-        return unschedulable("closed today")
+def closed_today(pod: PodInfo) -> Status:
+    boom_for_bad(pod)
+    return unschedulable("closed today")
 
 
 def test_a_pod_gated_by_pre_enqueue_has_plugin_and_reason() -> None:
-    result = simulate(node("n1"), pod("bad"), pod("good"), plugins=[Gatekeeper])
+    result = simulate(
+        node("n1"),
+        pod("bad"),
+        pod("good"),
+        plugins=[answering("Gatekeeper", pre_enqueue=closed_today)],
+    )
     prefix = "held back at PreEnqueue by plugin Gatekeeper: "
     assert result.unschedulable["default/good"] == f"{prefix}closed today"
     assert result.pods["default/good"].message == f"{prefix}closed today"
@@ -181,32 +178,17 @@ def test_a_pod_with_scheduling_gates_has_the_message_of_the_api_server() -> None
     assert result.unschedulable == {"default/a": message}
 
 
-class Afterthought(PostBindPlugin):
-    """Fails after the binding."""
-
-    name = "Afterthought"
-
-    async def post_bind(self, state: CycleState, pod: PodInfo, node_name: str, port: Any) -> None:
-        raise RuntimeError("boom")
-
-
 def test_a_failure_at_post_bind_is_in_the_result_and_the_pod_is_placed() -> None:
-    result = simulate(node("n1"), pod("a"), plugins=[Afterthought])
+    afterthought = answering("Afterthought", post_bind=RuntimeError("boom"))
+    result = simulate(node("n1"), pod("a"), plugins=[afterthought])
     assert result.placements == {"default/a": "n1"}
     (failure,) = result.failures
     assert (failure.plugin, failure.example) == ("Afterthought", "default/a")
     assert failure.message.startswith('running PostBind plugin "Afterthought": RuntimeError: boom')
 
 
-class Holds(PermitPlugin):
-    """Lets every pod wait for a minute."""
-
-    name = "Holds"
-
-    def permit(
-        self, state: CycleState, pod: PodInfo, node_name: str
-    ) -> tuple[Status | None, float]:
-        return Status(Code.WAIT), 60.0
+#: Lets every pod wait for a minute.
+Holds = answering("Holds", permit=(Status(Code.WAIT), 60.0))
 
 
 class Prepares(PreBindPlugin):
@@ -276,17 +258,6 @@ def test_a_plugin_can_read_a_declared_field() -> None:
     assert "1 node(s) had kubelet v1.30.0" in result.unschedulable["default/b"]
 
 
-class Quota(PreFilterPlugin):
-    """Requires an object of its own kind in the pod's namespace; registers no events."""
-
-    name = "Quota"
-    kinds = ("example.com/v1 Quota",)
-
-    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> Status | None:
-        quota = self.handle.objects("example.com/v1 Quota").get("q", pod.namespace)
-        return unschedulable("no quota yet") if quota is None else None
-
-
 QUOTA = {
     "apiVersion": "example.com/v1",
     "kind": "Quota",
@@ -294,40 +265,48 @@ QUOTA = {
 }
 
 
-class QuotaGate(PreEnqueuePlugin):
-    """Requires the same object before the pod enters activeQ."""
+class NeedsQuota:
+    """Requires an object of its own kind in the pod's namespace; registers no events."""
 
-    name = "QuotaGate"
     kinds = ("example.com/v1 Quota",)
+    handle: Handle
 
-    def pre_enqueue(self, pod: PodInfo) -> Status | None:
+    def _status(self, pod: PodInfo) -> Status | None:
         quota = self.handle.objects("example.com/v1 Quota").get("q", pod.namespace)
         return unschedulable("no quota yet") if quota is None else None
 
 
-def test_a_plugin_can_read_a_declared_kind_at_pre_enqueue() -> None:
+class QuotaFilter(NeedsQuota, PreFilterPlugin):
+    """In the cycle."""
+
+    name = "QuotaFilter"
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeView) -> Status | None:
+        return self._status(pod)
+
+
+class QuotaGate(NeedsQuota, PreEnqueuePlugin):
+    """Before the pod enters activeQ."""
+
+    name = "QuotaGate"
+
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
+        return self._status(pod)
+
+
+@pytest.mark.parametrize(("plugin", "attempts"), [(QuotaGate, 1), (QuotaFilter, 2)])
+def test_an_object_of_a_declared_kind_activates_the_waiting_pod(
+    plugin: type[Any], attempts: int
+) -> None:
     feed = workload(node("n1"), pod("a"), steps=[create(40, QUOTA)])
-    result = simulation(feed, QuotaGate).run()
-    assert (result.pods["default/a"].bound_at, result.pods["default/a"].attempts) == (40.0, 1)
+    result = simulation(feed, plugin).run().pods["default/a"]
+    assert (result.bound_at, result.attempts) == (40.0, attempts)
 
 
-def test_an_object_of_a_declared_kind_activates_the_waiting_pod() -> None:
-    feed = workload(node("n1"), pod("a"), steps=[create(40, QUOTA)])
-    result = simulation(feed, Quota).run()
-    assert result.pods["default/a"].bound_at == 40.0
-
-
-class Closed(ScalarFilterPlugin):
-    """Rejects the first attempts, and registers no events."""
-
-    name = "Closed"
-
-    def setup(self) -> None:
-        self.call_count = 0
-
-    def filter_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
-        self.call_count += 1
-        return unschedulable("closed") if self.call_count == 1 else None
+def closed_once() -> Callable[..., Status | None]:
+    """The answers of a Filter that rejects at its first call."""
+    answers = iter([unschedulable("closed")])
+    return lambda state, pod, node: next(answers, None)
 
 
 ATTACHMENT = {
@@ -371,50 +350,26 @@ def test_a_plugin_without_registered_events_is_activated_by_any_kind(
         }
     )
     feed = workload(node("n1"), *before, pod("a"), steps=[step])
-    result = simulation(feed, Closed, config=only).run()
+    result = simulation(feed, answering("Closed", filter_node=closed_once()), config=only).run()
     assert result.pods["default/a"].bound_at == 40.0
-
-
-class Waits(ScalarFilterPlugin, EnqueueExtensions):
-    """Registers an event of a kind that it does not read."""
-
-    name = "Waits"
-
-    def setup(self) -> None:
-        self.call_count = 0
-
-    def filter_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
-        self.call_count += 1
-        return unschedulable("closed") if self.call_count == 1 else None
-
-    def events_to_register(self) -> list[ClusterEventWithHint]:
-        return [ClusterEventWithHint(ClusterEvent("example.com/v1 Quota", UPDATE))]
 
 
 def test_an_update_of_a_registered_kind_activates_the_waiting_pod() -> None:
     changed = {**QUOTA, "spec": {"pods": 5}}
     feed = workload(node("n1"), QUOTA, pod("a"), steps=[patch(40, changed)])
-    result = simulation(feed, Waits).run()
+    event = ClusterEventWithHint(ClusterEvent("example.com/v1 Quota", UPDATE))
+    waits = answering("Waits", filter_node=closed_once(), events_to_register=[event])
+    result = simulation(feed, waits).run()
     assert result.pods["default/a"].bound_at == 40.0
 
 
 def test_plugins_are_closed_even_if_the_run_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    closed: list[str] = []
-
-    class Closing(ScalarFilterPlugin):
-        name = "Closing"
-
-        def filter_node(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
-            return None
-
-        def close(self) -> None:
-            closed.append(self.name)
-
+    closing = answering("Closing", filter_node=None, close=None)
     monkeypatch.setattr(NodeResourcesFit, "filter", lambda *_: iter(()))
-    run = simulation(workload(node("n1"), pod("a", cpu="64")), Closing)
+    run = simulation(workload(node("n1"), pod("a", cpu="64")), closing)
     with pytest.raises(InvariantBroken):
         run.run()
-    assert closed == ["Closing"]
+    assert closing.calls[-1] == ("Closing", "close")
 
 
 # ---- attempts and progress ------------------------------------------------------------------
