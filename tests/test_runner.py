@@ -377,16 +377,14 @@ class Wakes(PostBindPlugin):
         await port.sleep(100)
 
 
-def test_an_event_that_a_plugin_emits_in_post_bind_is_written_at_once() -> None:
-    async def scene(world: World) -> None:
-        world.add_node("n1")
-        world.add_pod("p")
-        await world.until(1)
-        assert world.events("p", "Started") == ["sleeping for 100 s"]
-        assert world.events("p", "Scheduled") == []
-        await world.until(100)
-
-    world = play(scene, plugins=["Wakes"], classes=[Wakes])
+@scenario(plugins=["Wakes"], classes=[Wakes])
+async def test_an_event_that_a_plugin_emits_in_post_bind_is_written_at_once(world: World) -> None:
+    world.add_node("n1")
+    world.add_pod("p")
+    await world.until(1)
+    assert world.events("p", "Started") == ["sleeping for 100 s"]
+    assert world.events("p", "Scheduled") == []
+    await world.until(100)
     assert world.events("p", "Scheduled") != []
 
 

@@ -231,14 +231,14 @@ def at_permit(world: World) -> list[str]:
     return [waiting.pod.name for waiting in world.scheduler.waiting_pods()]
 
 
-def test_members_that_arrive_one_after_another_are_bound_when_the_last_one_arrives() -> None:
-    async def run(world: World) -> None:
-        start(world, minMember=3)
-        for name in "abc":
-            add(world, name)
-            await world.until(0)
-
-    world = play(run, **pod_by_pod(podGroupBackoffSeconds=20))
+@scenario(**pod_by_pod(podGroupBackoffSeconds=20))
+async def test_members_that_arrive_one_after_another_are_bound_when_the_last_one_arrives(
+    world: World,
+) -> None:
+    start(world, minMember=3)
+    for name in "abc":
+        add(world, name)
+        await world.until(0)
     bound = [world.bound(name) for name in "abc"]
     assert [binding and binding[0] for binding in bound] == [0.0, 0.0, 0.0]
 
@@ -281,15 +281,15 @@ async def test_a_member_that_does_not_fit_rejects_the_waiting_members(world: Wor
     assert world.requested("n1") == world.requested("n2") == 0
 
 
-def test_if_few_members_are_missing_the_waiting_members_continue_to_wait() -> None:
-    async def run(world: World) -> None:
-        start(world, "a", "b", "c", node_count=2, minMember=3)
-        await world.until(0)
-        assert at_permit(world) == ["a", "b"]
-        world.add_node("n3", cpu=4)
-        await world.until(5)
-
-    world = play(run, **pod_by_pod(podGroupRejectPercentage=34))
+@scenario(**pod_by_pod(podGroupRejectPercentage=34))
+async def test_if_few_members_are_missing_the_waiting_members_continue_to_wait(
+    world: World,
+) -> None:
+    start(world, "a", "b", "c", node_count=2, minMember=3)
+    await world.until(0)
+    assert at_permit(world) == ["a", "b"]
+    world.add_node("n3", cpu=4)
+    await world.until(5)
     bound = [world.bound(name) for name in "abc"]
     assert all(binding is not None and binding[0] <= 5 for binding in bound)
 
@@ -334,41 +334,35 @@ def test_members_are_tried_again_when_the_denial_ends(denied_seconds: int) -> No
     assert [binding and binding[0] for binding in bound] == [denied_seconds] * 3
 
 
-def test_members_that_arrive_during_the_denial_are_tried_when_it_ends() -> None:
-    async def run(world: World) -> None:
-        start(world, "a", "b", node_count=1, minMember=2)
-        await world.until(4)
-        world.delete_pod("b")
-        world.add_pod("small", cpu=1, labels=labels())
-        await world.until(19.999)
-        assert world.bound("small") is None
-        await world.until(20)
-
-    world = play(run, **pod_by_pod(podGroupBackoffSeconds=20))
+@scenario(**pod_by_pod(podGroupBackoffSeconds=20))
+async def test_members_that_arrive_during_the_denial_are_tried_when_it_ends(world: World) -> None:
+    start(world, "a", "b", node_count=1, minMember=2)
+    await world.until(4)
+    world.delete_pod("b")
+    world.add_pod("small", cpu=1, labels=labels())
+    await world.until(19.999)
+    assert world.bound("small") is None
+    await world.until(20)
     results = [world.bound(name) for name in ("a", "small")]
     assert results == [(20.0, "n1"), (20.0, "n1")]
 
 
-def test_a_shortage_of_resources_is_computed_again_when_the_denial_ends() -> None:
-    async def run(world: World) -> None:
-        start(world, "a", "b", node_count=2, minMember=2, minResources={"cpu": 9})
-        await world.until(1)
-        world.add_node("n3", cpu=4)
-        await world.until(2.999)
-        assert [world.bound(name) for name in "ab"] == [None, None]
-        await world.until(3)
-
-    world = play(run, **without_post_filter(deniedPGExpirationTimeSeconds=3))
+@scenario(**without_post_filter(deniedPGExpirationTimeSeconds=3))
+async def test_a_shortage_of_resources_is_computed_again_when_the_denial_ends(world: World) -> None:
+    start(world, "a", "b", node_count=2, minMember=2, minResources={"cpu": 9})
+    await world.until(1)
+    world.add_node("n3", cpu=4)
+    await world.until(2.999)
+    assert [world.bound(name) for name in "ab"] == [None, None]
+    await world.until(3)
     bound = [world.bound(name) for name in "ab"]
     assert [binding and binding[0] for binding in bound] == [3.0, 3.0]
 
 
-def test_a_group_that_never_fits_is_tried_once_per_denial() -> None:
-    async def run(world: World) -> None:
-        start(world, "a", "b", "c", node_count=2, minMember=3)
-        await world.until(205)
-
-    world = play(run, **pod_by_pod(podGroupBackoffSeconds=20))
+@scenario(**pod_by_pod(podGroupBackoffSeconds=20))
+async def test_a_group_that_never_fits_is_tried_once_per_denial(world: World) -> None:
+    start(world, "a", "b", "c", node_count=2, minMember=3)
+    await world.until(205)
     moments = [r.at_seconds for r in world.journal.records if is_refusal(r)]
     assert moments == [20.0 * number for number in range(11)]
 
@@ -378,64 +372,53 @@ def is_refusal(record: Record) -> bool:
     return isinstance(record, AttemptRecord) and "Insufficient cpu" in record.message
 
 
-def test_members_without_a_group_object_wait_for_it() -> None:
-    async def run(world: World) -> None:
-        world.add_node("n1", cpu=8)
-        add(world, "a", "b")
-        await world.until(5)
-        assert world.message("a") == "0/1 nodes are available: 1 PodGroup not found."
-        world.cluster.create(group_manifest(minMember=2))
-        await world.until(5)
-
-    world = play(run, **pod_by_pod())
+@scenario(**pod_by_pod())
+async def test_members_without_a_group_object_wait_for_it(world: World) -> None:
+    world.add_node("n1", cpu=8)
+    add(world, "a", "b")
+    await world.until(5)
+    assert world.message("a") == "0/1 nodes are available: 1 PodGroup not found."
+    world.cluster.create(group_manifest(minMember=2))
+    await world.until(5)
     assert world.bound("a") == world.bound("b") == (5.0, "n1")
 
 
-def test_the_arrival_of_a_missing_member_queues_the_other_members() -> None:
-    async def run(world: World) -> None:
-        start(world, "a", "b", minMember=3)
-        await world.until(60)
-        assert "current pods number: 2, minMember of group: 3" in world.message("a")
-        add(world, "c")
-        await world.until(60)
-
-    world = play(run, **pod_by_pod())
+@scenario(**pod_by_pod())
+async def test_the_arrival_of_a_missing_member_queues_the_other_members(world: World) -> None:
+    start(world, "a", "b", minMember=3)
+    await world.until(60)
+    assert "current pods number: 2, minMember of group: 3" in world.message("a")
+    add(world, "c")
+    await world.until(60)
     bound = [world.bound(name) for name in "abc"]
     assert [binding and binding[0] for binding in bound] == [60.0, 60.0, 60.0]
 
 
-def test_a_lower_minimum_queues_the_members() -> None:
-    async def run(world: World) -> None:
-        start(world, "a", "b", minMember=10)
-        await world.until(30)
-        world.cluster.update(group_manifest(minMember=2))
-        await world.until(30)
-
-    world = play(run, **pod_by_pod())
+@scenario(**pod_by_pod())
+async def test_a_lower_minimum_queues_the_members(world: World) -> None:
+    start(world, "a", "b", minMember=10)
+    await world.until(30)
+    world.cluster.update(group_manifest(minMember=2))
+    await world.until(30)
     assert [binding and binding[0] for binding in map(world.bound, "ab")] == [30.0, 30.0]
 
 
-def test_a_late_member_of_a_running_group_is_bound_alone() -> None:
-    async def run(world: World) -> None:
-        start(world, "a", "b", node_count=3, minMember=2)
-        await world.until(10)
-        add(world, "c")
-        await world.until(10)
-
-    world = play(run, **pod_by_pod())
+@scenario(**pod_by_pod())
+async def test_a_late_member_of_a_running_group_is_bound_alone(world: World) -> None:
+    start(world, "a", "b", node_count=3, minMember=2)
+    await world.until(10)
+    add(world, "c")
+    await world.until(10)
     result = world.bound("c")
     assert result is not None
     assert result[0] == 10.0
 
 
-def test_only_members_with_a_node_count_at_permit() -> None:
+@scenario(**pod_by_pod(permitWaitingTimeSeconds=10))
+async def test_only_members_with_a_node_count_at_permit(world: World) -> None:
     """With room for two of three members no member starts."""
-
-    async def run(world: World) -> None:
-        start(world, "a", "b", "c", "d", "e", node_count=2, minMember=3)
-        await world.until(600)
-
-    world = play(run, **pod_by_pod(permitWaitingTimeSeconds=10))
+    start(world, "a", "b", "c", "d", "e", node_count=2, minMember=3)
+    await world.until(600)
     assert [world.bound(name) for name in "abcde"] == [None] * 5
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from bayplan.journal import AttemptRecord
 from tests.scenarios.strategies import scene, three_nodes
-from tests.scenarios.world import World, play
+from tests.scenarios.world import World, play, scenario
 
 FIT = "NodeResourcesFit"
 
@@ -66,15 +66,13 @@ def test_a_ratio_is_truncated_towards_zero() -> None:
     assert world.bound("p") == (0.0, "x")
 
 
-def test_a_single_node_is_not_scored() -> None:
-    async def only_a(world: World) -> None:
-        await three_nodes(world)
-        for name in ("b", "c"):
-            world.delete_node(name)
-        world.add_pod("p", cpu=1, memory="1Gi")
-        await world.until(0)
-
-    world = play(only_a, plugins=[(FIT, 1)])
+@scenario(plugins=[(FIT, 1)])
+async def test_a_single_node_is_not_scored(world: World) -> None:
+    await three_nodes(world)
+    for name in ("b", "c"):
+        world.delete_node(name)
+    world.add_pod("p", cpu=1, memory="1Gi")
+    await world.until(0)
     (record,) = world.attempts("p")
     assert world.bound("p") == (0.0, "a")
     assert (record.scores, record.feasible_count, record.node_count) == ((), 1, 1)

@@ -9,7 +9,7 @@ from bayplan.framework.plugin import PostFilterPlugin
 from bayplan.framework.status import Code, Status
 from bayplan.framework.types import Nomination
 from bayplan.testing import PodOptions
-from tests.scenarios.world import World, play
+from tests.scenarios.world import World, play, scenario
 
 PLUGINS = ["TaintToleration", "NodeAffinity", "NodeResourcesFit"]
 U, UUU = Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE
@@ -103,14 +103,11 @@ def test_each_node_has_its_status() -> None:
     assert world.unschedulable_plugins("p") == {"TaintToleration", "NodeResourcesFit"}
 
 
-def test_without_nodes_no_plugin_is_evaluated() -> None:
+@scenario(plugins=[*PLUGINS, "Witness"], classes=[Witness])
+async def test_without_nodes_no_plugin_is_evaluated(world: World) -> None:
     """Part D."""
-
-    async def scene(world: World) -> None:
-        world.add_pod("p", cpu=1)
-        await world.until(0)
-
-    world = play(scene, plugins=[*PLUGINS, "Witness"], classes=[Witness])
+    world.add_pod("p", cpu=1)
+    await world.until(0)
     assert world.message("p") == "no nodes available to schedule pods"
     assert world.reason("p") == "Unschedulable"
     assert world.plugin("Witness").statuses == []
@@ -127,17 +124,14 @@ def test_the_journal_counts_the_rejections_of_each_plugin() -> None:
     }
 
 
-def test_an_unchanged_message_is_written_once() -> None:
+@scenario(plugins=PLUGINS)
+async def test_an_unchanged_message_is_written_once(world: World) -> None:
     """An attempt with the same outcome as the previous one does not change the pod's status."""
-
-    async def scene(world: World) -> None:
-        await tried(cpu=5)(world)
-        version = world.pod("p").version
-        world.change_node("w1", labels={"colour": "blue"})
-        world.delete_pod("on-w1")
-        await world.until(20)
-        assert world.pod("p").version == version
-
-    world = play(scene, plugins=PLUGINS)
+    await tried(cpu=5)(world)
+    version = world.pod("p").version
+    world.change_node("w1", labels={"colour": "blue"})
+    world.delete_pod("on-w1")
+    await world.until(20)
+    assert world.pod("p").version == version
     assert len(world.attempts("p")) == 2
     assert len(world.events("p", "FailedScheduling")) == 2

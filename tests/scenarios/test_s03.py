@@ -14,7 +14,7 @@ from bayplan.framework.status import Status, unschedulable
 from bayplan.objects.keys import Content
 from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo
-from tests.scenarios.world import World, play
+from tests.scenarios.world import World, play, scenario
 
 FIT = "NodeResourcesFit"
 STORAGE_CLASS_ADDED = ClusterEventWithHint(
@@ -84,26 +84,24 @@ def without_gate(name: str) -> Callable[[Content], None]:
     return change
 
 
-def test_a_gated_pod_is_tried_when_its_last_gate_is_removed() -> None:
+@scenario(plugins=["SchedulingGates", FIT])
+async def test_a_gated_pod_is_tried_when_its_last_gate_is_removed(world: World) -> None:
     def gated(world: World) -> float:
         return world.metric("scheduler_pending_pods", queue="gated")
 
-    async def scene(world: World) -> None:
-        world.add_node("n1", cpu=4, memory="8Gi")
-        world.add_pod("g", cpu=1, memory="1Gi", gates=["x", "y"])
-        await world.until(0)
-        assert gated(world) == 1
-        await world.until(5)
-        world.change_pod("g", without_gate("y"))
-        await world.until(9.9)
-        assert gated(world) == 1
-        assert world.attempts("g") == []
-        await world.until(10)
-        world.change_pod("g", without_gate("x"))
-        await world.until(10)
-        assert gated(world) == 0
-
-    world = play(scene, plugins=["SchedulingGates", FIT])
+    world.add_node("n1", cpu=4, memory="8Gi")
+    world.add_pod("g", cpu=1, memory="1Gi", gates=["x", "y"])
+    await world.until(0)
+    assert gated(world) == 1
+    await world.until(5)
+    world.change_pod("g", without_gate("y"))
+    await world.until(9.9)
+    assert gated(world) == 1
+    assert world.attempts("g") == []
+    await world.until(10)
+    world.change_pod("g", without_gate("x"))
+    await world.until(10)
+    assert gated(world) == 0
     assert world.bound("g") == (10.0, "n1")
     (record,) = world.attempts("g")
     assert record.attempt == 1
@@ -160,16 +158,14 @@ def test_a_pod_to_activate_is_tried_when_the_activating_cycle_succeeds() -> None
     assert world.incoming("ForceActivate") == {"active": 1}
 
 
-def test_without_an_activation_the_pod_waits_for_the_flush() -> None:
-    async def scene(world: World) -> None:
-        world.plugin("Chain").stashes = False
-        await a_follower_and_a_leader(world)
-        await world.until(300)
-        assert world.bound("f") is None
-        assert len(world.attempts("f")) == 1
-        await world.until(331)
-
-    world = play(scene, plugins=["Chain"], classes=[Chain])
+@scenario(plugins=["Chain"], classes=[Chain])
+async def test_without_an_activation_the_pod_waits_for_the_flush(world: World) -> None:
+    world.plugin("Chain").stashes = False
+    await a_follower_and_a_leader(world)
+    await world.until(300)
+    assert world.bound("f") is None
+    assert len(world.attempts("f")) == 1
+    await world.until(331)
     bound = world.bound("f")
     assert bound is not None
     assert 300 < bound[0] <= 331
@@ -191,16 +187,14 @@ class Opener(ReservePlugin):
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None: ...
 
 
-def test_an_activation_in_a_failed_cycle_has_no_effect() -> None:
-    async def scene(world: World) -> None:
-        world.add_node("n1", cpu=4, memory="8Gi")
-        world.add_pod("one")
-        await world.until(0)
-        world.add_pod("two")
-        await world.until(0.9)
-        assert world.attempt_times("one") == [0.0]
-
-    world = play(scene, plugins=["Opener"], classes=[Opener])
+@scenario(plugins=["Opener"], classes=[Opener])
+async def test_an_activation_in_a_failed_cycle_has_no_effect(world: World) -> None:
+    world.add_node("n1", cpu=4, memory="8Gi")
+    world.add_pod("one")
+    await world.until(0)
+    world.add_pod("two")
+    await world.until(0.9)
+    assert world.attempt_times("one") == [0.0]
     assert world.incoming("ForceActivate") == {}
 
 
@@ -219,13 +213,11 @@ class Never(ScalarFilterPlugin, EnqueueExtensions):
         return [STORAGE_CLASS_ADDED]
 
 
-def test_no_pod_waits_forever_for_an_event() -> None:
-    async def scene(world: World) -> None:
-        world.add_node("n1", cpu=4, memory="8Gi")
-        world.add_pod("z")
-        await world.until(331)
-
-    world = play(scene, plugins=["Never"], classes=[Never])
+@scenario(plugins=["Never"], classes=[Never])
+async def test_no_pod_waits_forever_for_an_event(world: World) -> None:
+    world.add_node("n1", cpu=4, memory="8Gi")
+    world.add_pod("z")
+    await world.until(331)
     first, second = world.attempt_times("z")
     assert first == 0.0
     assert 300 < second <= 331

@@ -27,7 +27,7 @@ from bayplan.framework.status import Code, Rejection, Status, unschedulable
 from bayplan.state.columns import NodeMask, NodeScores
 from bayplan.state.nodes import NodeInfo, NodeView
 from bayplan.state.pods import PodInfo
-from tests.scenarios.world import World, play
+from tests.scenarios.world import World, play, scenario
 
 FIT = "NodeResourcesFit"
 
@@ -70,20 +70,18 @@ async def three_answers(world: World) -> None:
     await world.until(0.1)
 
 
-def test_a_pending_plugin_skips_the_backoff_and_an_error_needs_no_event() -> None:
-    async def scene(world: World) -> None:
-        await three_answers(world)
-        gauge = {"plugin": "Gatekeeper", "profile": "bayplan"}
-        assert world.metric("scheduler_unschedulable_pods", **gauge) == 2
-        assert world.metric("scheduler_pending_pods", queue="unschedulable") == 2
-        assert world.metric("scheduler_pending_pods", queue="backoff") == 1
-        assert world.unschedulable_plugins("er") == set()
-        assert world.requested("n1") == 0
-        await world.until(0.2)
-        world.change_node("n1", annotations={"a": "b"})
-        await world.until(3)
-
-    world = play(scene, plugins=[FIT, "Gatekeeper"], classes=[Gatekeeper])
+@scenario(plugins=[FIT, "Gatekeeper"], classes=[Gatekeeper])
+async def test_a_pending_plugin_skips_the_backoff_and_an_error_needs_no_event(world: World) -> None:
+    await three_answers(world)
+    gauge = {"plugin": "Gatekeeper", "profile": "bayplan"}
+    assert world.metric("scheduler_unschedulable_pods", **gauge) == 2
+    assert world.metric("scheduler_pending_pods", queue="unschedulable") == 2
+    assert world.metric("scheduler_pending_pods", queue="backoff") == 1
+    assert world.unschedulable_plugins("er") == set()
+    assert world.requested("n1") == 0
+    await world.until(0.2)
+    world.change_node("n1", annotations={"a": "b"})
+    await world.until(3)
     assert world.bound("pe") == (0.2, "n1")
     for name in ("un", "er"):
         bound = world.bound(name)
@@ -94,12 +92,10 @@ def test_a_pending_plugin_skips_the_backoff_and_an_error_needs_no_event() -> Non
     assert world.metric("scheduler_unschedulable_pods", **gauge) == 0
 
 
-def test_without_an_event_only_an_error_is_retried() -> None:
-    async def scene(world: World) -> None:
-        await three_answers(world)
-        await world.until(250)
-
-    world = play(scene, plugins=[FIT, "Gatekeeper"], classes=[Gatekeeper])
+@scenario(plugins=[FIT, "Gatekeeper"], classes=[Gatekeeper])
+async def test_without_an_event_only_an_error_is_retried(world: World) -> None:
+    await three_answers(world)
+    await world.until(250)
     bound = world.bound("er")
     assert bound is not None
     assert 1.0 <= bound[0] <= 2.0
@@ -263,16 +259,14 @@ class Reluctant(PreScorePlugin, ScorePlugin):
         return np.zeros(len(nodes), np.int64)
 
 
-def test_pre_score_may_pass_skip_or_fail() -> None:
-    async def scene(world: World) -> None:
-        for name in ("n1", "n2"):
-            world.add_node(name, cpu=8, memory="8Gi")
-        for does in ("skips", "refuses", "passes"):
-            world.add_pod(does, labels={"does": does})
-        await world.until(0)
-        assert world.unschedulable_plugins("refuses") == set()
-
-    world = play(scene, plugins=[("Reluctant", 1)], classes=[Reluctant])
+@scenario(plugins=[("Reluctant", 1)], classes=[Reluctant])
+async def test_pre_score_may_pass_skip_or_fail(world: World) -> None:
+    for name in ("n1", "n2"):
+        world.add_node(name, cpu=8, memory="8Gi")
+    for does in ("skips", "refuses", "passes"):
+        world.add_pod(does, labels={"does": does})
+    await world.until(0)
+    assert world.unschedulable_plugins("refuses") == set()
     assert world.plugin("Reluctant").scored == {"passes": 1}
     assert world.bound("skips") is not None
     assert world.bound("refuses") is None

@@ -17,7 +17,7 @@ from bayplan.framework.plugin import (
 from bayplan.framework.status import SKIP, Code, Status, unschedulable
 from bayplan.ports import BindPort
 from bayplan.state.pods import PodInfo
-from tests.scenarios.world import World, play
+from tests.scenarios.world import World, play, scenario
 
 FIT = "NodeResourcesFit"
 Log = list[tuple[str, str]]

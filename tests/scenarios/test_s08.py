@@ -33,14 +33,12 @@ async def four_want_a_port(world: World) -> None:
     await world.until(0)
 
 
-def test_part_a_three_of_four_pods_get_a_free_port() -> None:
-    async def scene(world: World) -> None:
-        await four_want_a_port(world)
-        places = [world.bound(f"h{number}") for number in range(1, 4)]
-        assert sorted(where for _, where in filter(None, places)) == ["n1", "n2", "n3"]
-        assert world.message("h4") == EVERYWHERE
-
-    world = play(scene, plugins=PORTS)
+@scenario(plugins=PORTS)
+async def test_part_a_three_of_four_pods_get_a_free_port(world: World) -> None:
+    await four_want_a_port(world)
+    places = [world.bound(f"h{number}") for number in range(1, 4)]
+    assert sorted(where for _, where in filter(None, places)) == ["n1", "n2", "n3"]
+    assert world.message("h4") == EVERYWHERE
     # Three rows for the first pod, and for each further pod the row of the previous pod's node.
     assert world.scheduler.reuse(PROFILE).row_counts()["NodePorts"].evaluated == 3 + 1 + 1 + 1
 

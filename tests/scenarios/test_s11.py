@@ -31,7 +31,7 @@ from bayplan.framework.status import (
 from bayplan.framework.types import MAX_NODE_SCORE, MAX_TOTAL_SCORE, MIN_NODE_SCORE, NominatingMode
 from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo
-from tests.scenarios.world import Setup, World, play
+from tests.scenarios.world import Setup, World, play, scenario
 
 QUOTA = "example.com/v1 Quota"
 
@@ -68,14 +68,12 @@ class Says(ReservePlugin, EnqueueExtensions):
         return []
 
 
-def test_metrics_show_codes_in_upstreams_spelling() -> None:
-    async def scene(world: World) -> None:
-        world.add_node("n1")
-        for code in ("SUCCESS", "UNSCHEDULABLE", "UNSCHEDULABLE_AND_UNRESOLVABLE", "PENDING"):
-            world.add_pod(code.lower().replace("_", "-"), labels={"says": code})
-        await world.until(0)
-
-    world = play(scene, plugins=["Says"], classes=[Says])
+@scenario(plugins=["Says"], classes=[Says])
+async def test_metrics_show_codes_in_upstreams_spelling(world: World) -> None:
+    world.add_node("n1")
+    for code in ("SUCCESS", "UNSCHEDULABLE", "UNSCHEDULABLE_AND_UNRESOLVABLE", "PENDING"):
+        world.add_pod(code.lower().replace("_", "-"), labels={"says": code})
+    await world.until(0)
     name = "scheduler_framework_extension_point_duration_seconds_count"
     for status in ("Success", "Unschedulable", "UnschedulableAndUnresolvable", "Pending"):
         labels = {"extension_point": "Reserve", "status": status, "profile": "bayplan"}
@@ -98,18 +96,16 @@ class Shut(ScalarFilterPlugin, EnqueueExtensions):
         return []
 
 
-def test_two_instances_of_one_class_have_separate_names() -> None:
-    async def scene(world: World) -> None:
-        world.add_node("n1")
-        world.add_pod("p", labels={"one": ""})
-        world.add_pod("q", labels={"other": ""})
-        await world.until(0)
-        for name, instance in (("p", "Shut/one"), ("q", "Shut/other")):
-            assert world.unschedulable_plugins(name) == {instance}
-            gauge = {"plugin": instance, "profile": "bayplan"}
-            assert world.metric("scheduler_unschedulable_pods", **gauge) == 1
-
-    world = play(scene, plugins=["Shut/one", "Shut/other"], classes=[Shut])
+@scenario(plugins=["Shut/one", "Shut/other"], classes=[Shut])
+async def test_two_instances_of_one_class_have_separate_names(world: World) -> None:
+    world.add_node("n1")
+    world.add_pod("p", labels={"one": ""})
+    world.add_pod("q", labels={"other": ""})
+    await world.until(0)
+    for name, instance in (("p", "Shut/one"), ("q", "Shut/other")):
+        assert world.unschedulable_plugins(name) == {instance}
+        gauge = {"plugin": instance, "profile": "bayplan"}
+        assert world.metric("scheduler_unschedulable_pods", **gauge) == 1
     assert [r.plugin for r in world.attempts("q")[0].rejections] == ["Shut/other"]
 
 
@@ -137,22 +133,19 @@ def quota(pods: int) -> dict[str, Any]:
     return {**kind, "metadata": metadata, "spec": {"pods": pods}}
 
 
-def test_a_plugin_reads_and_waits_for_objects_of_a_declared_kind() -> None:
+@scenario(plugins=["NeedsQuota"], classes=[NeedsQuota])
+async def test_a_plugin_reads_and_waits_for_objects_of_a_declared_kind(world: World) -> None:
     """F-021 and F-081. A gated pod has 0 attempts (F-036)."""
-
-    async def scene(world: World) -> None:
-        world.add_node("n1")
-        world.cluster.create(quota(0))
-        world.add_pod("p")
-        await world.until(3)
-        queued = world.scheduler.queue.find(world.uid("p"))
-        assert queued is not None
-        assert (queued.attempts, queued.gated, queued.gating_plugin) == (0, True, "NeedsQuota")
-        assert queued.initial_attempt_seconds is None
-        world.cluster.update(quota(1))
-        await world.until(3)
-
-    world = play(scene, plugins=["NeedsQuota"], classes=[NeedsQuota])
+    world.add_node("n1")
+    world.cluster.create(quota(0))
+    world.add_pod("p")
+    await world.until(3)
+    queued = world.scheduler.queue.find(world.uid("p"))
+    assert queued is not None
+    assert (queued.attempts, queued.gated, queued.gating_plugin) == (0, True, "NeedsQuota")
+    assert queued.initial_attempt_seconds is None
+    world.cluster.update(quota(1))
+    await world.until(3)
     assert world.bound("p") == (3.0, "n1")
     # The user's waiting time starts when the gate opens.
     name = "scheduler_pod_scheduling_sli_duration_seconds_sum"
@@ -195,13 +188,11 @@ class Talks(ReservePlugin):
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None: ...
 
 
-def test_an_event_of_a_plugin_is_in_the_api_and_in_the_journal() -> None:
-    async def scene(world: World) -> None:
-        world.add_node("n1")
-        world.add_pod("p")
-        await world.until(0)
-
-    world = play(scene, plugins=["Talks"], classes=[Talks])
+@scenario(plugins=["Talks"], classes=[Talks])
+async def test_an_event_of_a_plugin_is_in_the_api_and_in_the_journal(world: World) -> None:
+    world.add_node("n1")
+    world.add_pod("p")
+    await world.until(0)
     assert world.events("p", "Reserved") == ["a seat on n1"]
     assert world.notes("default/p") == ["event Reserved: a seat on n1"]
 

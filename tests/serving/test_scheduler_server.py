@@ -42,7 +42,7 @@ from tests.kit.api_server import (
     status,
 )
 from tests.live.processes import free_port
-from tests.scenarios.world import World, play, scenario
+from tests.scenarios.world import World, scenario
 
 # ---- scheduler server -----------------------------------------------------------------------
 
@@ -399,12 +399,12 @@ class Busy:
     async def sleep(self, seconds: float) -> None: ...
 
 
-def test_an_unreachable_api_server_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    async def scene(world: World) -> None:
-        busy: Any = Busy()
-        await CacheCheck(world.scheduler, busy).run()
-
-    play(scene)
+@scenario()
+async def test_an_unreachable_api_server_is_logged(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    busy: Any = Busy()
+    await CacheCheck(world.scheduler, busy).run()
     (record,) = caplog.records
     assert (record.getMessage(), keys(record)["err"]) == (
         "The caches could not be compared",

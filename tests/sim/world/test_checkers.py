@@ -310,11 +310,11 @@ async def test_changes_by_users_to_a_group_are_not_reported(world: World) -> Non
     assert world.gangs.placement_check_count == 4
 
 
-def test_without_groups_nothing_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scene(world: World) -> None:
-        world.add_node("n1")
-        monkeypatch.setattr(world.scheduler.cache.table.log, "rows_since", None)
-        world.add_pod("p")
-
-    world = play(scene, plugins=FIT)
+@scenario(plugins=FIT)
+async def test_without_groups_nothing_is_checked(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.add_node("n1")
+    monkeypatch.setattr(world.scheduler.cache.table.log, "rows_since", None)
+    world.add_pod("p")
     assert world.gangs.placement_check_count == 0
