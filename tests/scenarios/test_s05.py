@@ -1,6 +1,7 @@
 """S-05: Reserve, Permit, Bind."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -8,8 +9,6 @@ from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource
 from bayplan.framework.plugin import (
     BindPlugin,
-    EnqueueExtensions,
-    PermitPlugin,
     PostBindPlugin,
     PreBindPlugin,
     ReservePlugin,
@@ -17,6 +16,7 @@ from bayplan.framework.plugin import (
 from bayplan.framework.status import SKIP, Code, Status, unschedulable
 from bayplan.ports import BindPort
 from bayplan.state.pods import PodInfo
+from tests.framework.answering import answering
 from tests.scenarios.world import World, play, scenario
 
 FIT = "NodeResourcesFit"
@@ -26,22 +26,18 @@ Log = list[tuple[str, str]]
 # ---- parts A to C: Permit -------------------------------------------------------------------
 
 
-def holding(plugin_name: str, seconds: float) -> type[PermitPlugin]:
+def on(resource: EventResource, action: ActionType) -> list[ClusterEventWithHint]:
+    return [ClusterEventWithHint(ClusterEvent(resource, action))]
+
+
+def holding(plugin_name: str, seconds: float) -> type[Any]:
     """A plugin that lets pod p wait; all other pods pass."""
 
-    class Holds(PermitPlugin, EnqueueExtensions):
-        name = plugin_name
+    def permit(state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status | None, float]:
+        return (Status(Code.WAIT), seconds) if pod.name == "p" else (None, 0.0)
 
-        def permit(
-            self, state: CycleState, pod: PodInfo, node_name: str
-        ) -> tuple[Status | None, float]:
-            return (Status(Code.WAIT), seconds) if pod.name == "p" else (None, 0.0)
-
-        def events_to_register(self) -> list[ClusterEventWithHint]:
-            event = ClusterEvent(EventResource.STORAGE_CLASS, ActionType.ADD)
-            return [ClusterEventWithHint(event)]
-
-    return Holds
+    events = on(EventResource.STORAGE_CLASS, ActionType.ADD)
+    return answering(plugin_name, permit=permit, events_to_register=events)
 
 
 A, B = holding("A", 5.0), holding("B", 8.0)
@@ -131,21 +127,14 @@ async def test_a_waiting_pod_is_rejected_once(world: World) -> None:
     assert world.nominated("p") == ""
 
 
-def test_a_rejection_wins_over_a_wait() -> None:
-    class Refuses(PermitPlugin):
-        name = "Refuses"
+Refuses = answering("Refuses", permit=(unschedulable("not this one"), 0.0))
 
-        def permit(
-            self, state: CycleState, pod: PodInfo, node_name: str
-        ) -> tuple[Status | None, float]:
-            return unschedulable("not this one"), 0.0
 
-    async def scene(world: World) -> None:
-        await p_and_then_q(world)
-        assert world.waiting("p") is None
-        assert world.requested("n1") == 0
-
-    world = play(scene, plugins=[FIT, "A", "Refuses"], classes=[A, Refuses])
+@scenario(plugins=[FIT, "A", "Refuses"], classes=[A, Refuses])
+async def test_a_rejection_wins_over_a_wait(world: World) -> None:
+    await p_and_then_q(world)
+    assert world.waiting("p") is None
+    assert world.requested("n1") == 0
     assert world.message("p") == "0/1 nodes are available: 1 not this one."
 
 
@@ -164,56 +153,36 @@ async def test_a_pod_deleted_at_permit_releases_its_node_at_once(world: World) -
 # ---- part D: Reserve ------------------------------------------------------------------------
 
 
-def reserving(plugin_name: str, log: Log, *, refuses: bool = False) -> type[ReservePlugin]:
-    class Reserves(ReservePlugin, EnqueueExtensions):
-        name = plugin_name
-
-        def setup(self) -> None:
-            self.is_first = refuses
-
-        def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
-            log.append(("reserve", self.name))
-            was_first, self.is_first = self.is_first, False
-            return unschedulable("no stock") if was_first else None
-
-        def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-            log.append(("unreserve", self.name))
-
-        def events_to_register(self) -> list[ClusterEventWithHint]:
-            event = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_LABEL)
-            return [ClusterEventWithHint(event)]
-
-    return Reserves
-
-
 def test_a_failed_reserve_is_undone_in_reverse_order() -> None:
     log: Log = []
+    answers = iter([unschedulable("no stock")])
+
+    def reserving(name: str, reserve: Any = None) -> type[Any]:
+        events = on(EventResource.NODE, ActionType.UPDATE_NODE_LABEL)
+        return answering(name, log, reserve=reserve, events_to_register=events)
 
     async def scene(world: World) -> None:
         world.add_node("n1", cpu=4, memory="8Gi")
         world.add_pod("p", cpu=3, memory="1Gi")
         await world.until(0)
-        assert log == [
-            ("reserve", "R1"),
-            ("reserve", "R2"),
-            ("unreserve", "R3"),
-            ("unreserve", "R2"),
-            ("unreserve", "R1"),
+        assert [each for each in log if each[1] != "events_to_register"] == [
+            ("R1", "reserve"),
+            ("R2", "reserve"),
+            ("R3", "unreserve"),
+            ("R2", "unreserve"),
+            ("R1", "unreserve"),
         ]
+        log.clear()
         assert world.message("p") == "0/1 nodes are available: 1 no stock."
         assert world.requested("n1") == 0
         await world.until(2)
         world.change_node("n1", labels={"colour": "blue"})
         await world.until(2)
 
-    classes = [
-        reserving("R1", log),
-        reserving("R2", log, refuses=True),
-        reserving("R3", log),
-    ]
+    classes = [reserving("R1"), reserving("R2", lambda *_: next(answers, None)), reserving("R3")]
     world = play(scene, plugins=[FIT, "R1", "R2", "R3"], classes=classes)
     assert world.bound("p") == (2.0, "n1")
-    assert log[5:] == [("reserve", "R1"), ("reserve", "R2"), ("reserve", "R3")]
+    assert log == [("R1", "reserve"), ("R2", "reserve"), ("R3", "reserve")]
 
 
 # ---- part E: Bind ---------------------------------------------------------------------------
