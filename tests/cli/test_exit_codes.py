@@ -20,6 +20,7 @@ CASES = {
     (1, "simulate"): "{cluster} --config {failing_config} --plugin {failing}",
     (1, "compare"): "{run_a} {run_b}",
     (1, "config check"): "{composed} --for kube-scheduler",
+    (1, "upgrade"): "{cluster} --from 1.37 --to 1.34 --feature-gates DRADerivedAttributes=true",
     (4, "why"): "deployment/nothing {cluster}",
     (4, "fit"): "-f {nothing} {cluster}",
     (4, "headroom"): "-f {foreign} {cluster}",
@@ -39,6 +40,7 @@ ELSEWHERE = {
     (1, "bench"): "tests/cli/test_bench.py",
     (1, "run"): "tests/cli/test_run.py",
     (1, "serve-extender"): "tests/cli/test_serve_extender.py",
+    (3, "webhook"): "tests/cli/test_webhook.py",
 }
 #: Commands that answer with "yes", whatever it is, end with 0.
 YES = {

@@ -81,7 +81,7 @@ FIELD_FLAGS = (
 
 _HTTP_1 = "the endpoints speak HTTP/1.1 only"
 _NO_FRONT_PROXY = "the headers of a front proxy are never trusted"
-_VERSION = "this scheduler behaves as v1.37 in clusters of all versions"
+_VERSION = "--kubernetes, or the API server, says which version answers"
 _NO_BUFFER = "each line is written immediately, to standard error"
 _ALL_METRICS = "label values are not limited"
 
