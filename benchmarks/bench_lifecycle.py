@@ -21,8 +21,8 @@ from msgspec.structs import replace
 from bayplan.api.objects import POD, Pod
 from bayplan.api.pod_groups import COSCHEDULING_LABEL, EXCLUSIVE_TOPOLOGY, REQUIRED_TOPOLOGY
 from bayplan.clock import ManualClock, rfc3339
+from bayplan.durations import DURATION_ANNOTATION
 from bayplan.engine.binding import BindingCycle
-from bayplan.engine.reservations import DURATION_ANNOTATION
 from bayplan.ports import (
     BindPod,
     Effect,

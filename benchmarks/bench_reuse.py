@@ -27,13 +27,13 @@ from rich.table import Table
 
 from bayplan.api.objects import NODE, POD, Pod, decode
 from bayplan.clock import ManualClock
+from bayplan.durations import DURATION_ANNOTATION
 from bayplan.engine.binding import BindingOutcome
 from bayplan.engine.scheduler import Scheduler
 from bayplan.journal import DigestSink, Journal
 from bayplan.plugins.registry import default_registry
 from bayplan.ports import BindPod, EventType, WatchEvent
 from bayplan.sim.input.openb import TracePod, read_table
-from bayplan.sim.input.workload import DURATION_ANNOTATION
 from benchmarks import shapes
 from benchmarks.engine_run import config_of, discarded_log, production_journal, settled_memory
 from benchmarks.machine import machine, markdown_table, put_between, today

@@ -13,6 +13,8 @@ from typing import Annotated, Any, Final
 from msgspec import Meta
 
 DESCRIPTION: Final = "a duration such as 30s, 1m30s, 250ms or a number of seconds"
+#: The annotation of the time that a pod runs once it is bound: 90, 30s, 1m30s.
+DURATION_ANNOTATION: Final = "bayplan.dev/duration"
 
 _UNITS: Final = {
     "h": Decimal(3600),

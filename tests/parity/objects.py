@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from bayplan.api.objects import (
+    DEFAULT_SCHEDULER,
     NAMESPACE,
     NODE,
     POD,
@@ -20,8 +21,9 @@ from bayplan.api.objects import (
 )
 from bayplan.api.pod_requests import NEWEST_POD_RULES, PodRules
 from bayplan.framework.cluster_rules import pod_rules
+from bayplan.objects.keys import DEFAULT_NAMESPACE
 from bayplan.plugins.node_declared_features import NodeDeclaredFeatures
-from bayplan.state.pods import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER, PodInfo, pod_info
+from bayplan.state.pods import PodInfo, pod_info
 from bayplan.testing.clusters import SampleCluster
 from tests.parity.tally import Sheet
 

@@ -8,6 +8,7 @@ import pytest
 from prometheus_client import generate_latest
 
 from bayplan.api.objects import POD
+from bayplan.durations import DURATION_ANNOTATION
 from bayplan.engine.arrivals import Arrivals
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import Plugin, PostBindPlugin, PreEnqueuePlugin
@@ -16,7 +17,7 @@ from bayplan.history.entries import Entry
 from bayplan.journal import MemorySink
 from bayplan.ports import BindPort, ImmediateCluster
 from bayplan.runner import Runner
-from bayplan.sim.input.workload import DURATION_ANNOTATION, Workload
+from bayplan.sim.input.workload import Workload
 from bayplan.state.pods import PodInfo
 from tests.kit.manifests import Content, api_object, node, pod
 from tests.sim.runs import simulation, workload

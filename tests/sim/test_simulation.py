@@ -24,8 +24,8 @@ from bayplan import (
     unresolvable,
     unschedulable,
 )
+from bayplan.durations import DURATION_ANNOTATION
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
-from bayplan.sim.input.workload import DURATION_ANNOTATION
 from bayplan.sim.output.result import Usage
 from bayplan.sim.world.checkers import InvariantBroken
 from tests.framework.answering import answering

@@ -80,6 +80,16 @@ NO_EXECUTE = "NoExecute"
 HOSTNAME_LABEL = "kubernetes.io/hostname"
 ZONE_LABEL = "topology.kubernetes.io/zone"
 UNREACHABLE_TAINT = "node.kubernetes.io/unreachable"
+#: The parts of an affinity that must hold, and those that should.
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+#: Conditions of pods, and a reason of the latter.
+POD_SCHEDULED = "PodScheduled"
+DISRUPTION_TARGET = "DisruptionTarget"
+PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
+PREEMPT_LOWER_PRIORITY = "PreemptLowerPriority"
+PREEMPTION_POLICIES = (PREEMPT_LOWER_PRIORITY, "Never")
+DEFAULT_SCHEDULER = "default-scheduler"
 #: The manifest that `kubectl apply` has stored in an object.
 LAST_APPLIED_ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
 

@@ -27,10 +27,10 @@ from bayplan.garbage import rarely_collected
 from bayplan.lazy_loader import load
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.picture import ClusterPicture
+from bayplan.objects.keys import DEFAULT_NAMESPACE
 from bayplan.plugins.registry import Registry
 from bayplan.ports import ApiError
 from bayplan.problems import BadInputError
-from bayplan.state.pods import DEFAULT_NAMESPACE
 
 F = TypeVar("F", bound=Callable[..., Any])
 

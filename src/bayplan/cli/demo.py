@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 from rich.text import Text
 
+from bayplan.api.objects import DEFAULT_SCHEDULER
 from bayplan.cli.configuration import read_config
 from bayplan.cli.console import show
 from bayplan.cli.epilogs import examples
@@ -17,7 +18,6 @@ from bayplan.plugins.registry import Registry
 from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.output.result import SimulationResult
 from bayplan.sim.simulation import Simulation
-from bayplan.state.pods import DEFAULT_SCHEDULER
 
 #: What tools leave in a checkout.
 _NO_EXAMPLE = ("__pycache__", ".*", "*.egg-info", "build", "dist", "runs")

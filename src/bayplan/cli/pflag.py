@@ -10,13 +10,10 @@ from typing import Any, TypeVar, cast, final
 
 import click
 
-from bayplan.config.feature_gates import COMPONENT_PREFIX, is_prefixed
+from bayplan.config.feature_gates import COMPONENT_PREFIX, FALSE, TRUE, is_prefixed
 from bayplan.config.kubernetes_versions import requested_version
 from bayplan.durations import is_duration
 from bayplan.problems import BadInputError, suggestion
-
-_TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
-_FALSE = frozenset(("0", "f", "F", "FALSE", "false", "False"))
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -30,9 +27,9 @@ class GoBool(click.ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> bool:
         if isinstance(value, bool):
             return value
-        if value not in _TRUE and value not in _FALSE:
+        if value not in TRUE and value not in FALSE:
             self.fail(f"found {value!r}, wanted true or false", param, ctx)
-        return value in _TRUE
+        return value in TRUE
 
 
 @final

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
+from bayplan.api.objects import DEFAULT_SCHEDULER
 from bayplan.api.pod_groups import PodGroupKinds
 from bayplan.cli.admission import admission_of, admission_options
 from bayplan.cli.cluster_source import (
@@ -33,7 +34,6 @@ from bayplan.model.picture import left_out
 from bayplan.plugins.registry import Registry
 from bayplan.problems import BadInputError
 from bayplan.sim.input.sources import InputSource
-from bayplan.state.pods import DEFAULT_SCHEDULER
 from bayplan.whatif.fit import LIMIT
 from bayplan.whatif.requested_shape import RequestedShape, requested_or_files, resource_of_text
 

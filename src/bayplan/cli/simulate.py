@@ -12,6 +12,7 @@ import click
 from rich.text import Text
 
 from bayplan.answers.formats import OutputFormat
+from bayplan.api.objects import DEFAULT_SCHEDULER
 from bayplan.cli.admission import admission_of, admission_options
 from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.console import ProgressLines, command_text, progress, show, show_answer
@@ -34,7 +35,6 @@ from bayplan.sim.input.workload import ExpansionMode, Workload, with_times
 from bayplan.sim.output.result import SimulationResult
 from bayplan.sim.output.run_folder import RunFolder, RunManifest
 from bayplan.sim.simulation import OnProgress, Simulation
-from bayplan.state.pods import DEFAULT_SCHEDULER
 from bayplan.watchdog import BlockingCall, PluginWatchdog
 
 #: Of a run that its process ends with, before garbage is searched: at most some 100 MB of it.

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import final
 
 from bayplan.cli.streams import fail
+from bayplan.objects.keys import DEFAULT_NAMESPACE
 from bayplan.problems import nearest, suggestion
-from bayplan.state.pods import DEFAULT_NAMESPACE
 
 _RC = "ReplicationController"
 #: Spelling on the command line → kind of a workload, as owner references have it.

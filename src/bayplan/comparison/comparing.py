@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
-from typing import Any
 
 from bayplan.comparison.executors import executor_for
 from bayplan.comparison.experiment import (
@@ -22,14 +21,12 @@ from bayplan.comparison.planning import Plan, plan
 from bayplan.comparison.report import ComparisonAnswer, comparison_answer
 from bayplan.comparison.store import Run, RunStore, run_of
 from bayplan.comparison.table import Comparison
+from bayplan.sim.simulate import ConfigurationSource
 
 #: Of the report, where no experiment names it.
 TITLE = "Comparison"
 #: Called with (run, whether it was in the store) for each run.
 OnRun = Callable[[Run, bool], None]
-
-#: A configuration: a file, the plain values of a document, or None: the default one.
-ConfigurationSource = str | Path | Mapping[str, Any] | None
 
 
 def compare(

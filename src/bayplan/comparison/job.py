@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from bayplan import __version__
 from bayplan.adapters.embedded.versioned_store import StoredObject
-from bayplan.api.objects import NODE, POD, Node, Pod
+from bayplan.api.objects import DEFAULT_SCHEDULER, NODE, POD, Node, Pod
 from bayplan.comparison.decisions import DecisionSink, to_csv
 from bayplan.comparison.extensions import METRICS_GROUP, PREPARATIONS_GROUP, installed_metrics
 from bayplan.comparison.metrics.catalogue import BUILT_IN, DomainsInUse
@@ -39,7 +39,7 @@ from bayplan.plugins.registry import ENTRY_POINT_GROUP, default_registry
 from bayplan.sim.input.workload import Workload
 from bayplan.sim.output.result import FailureResult
 from bayplan.sim.simulation import Simulation
-from bayplan.state.pods import DEFAULT_SCHEDULER, PodInfo, pod_info
+from bayplan.state.pods import PodInfo, pod_info
 
 # ---- identity -------------------------------------------------------------------------------
 

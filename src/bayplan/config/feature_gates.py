@@ -38,8 +38,8 @@ ALIASES = {"SchedulerOpportunisticBatching": "OpportunisticBatching"}
 #: The component that may precede a gate on the command line.
 COMPONENT_PREFIX = "kube:"
 
-_TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
-_FALSE = frozenset(("0", "f", "F", "FALSE", "false", "False"))
+TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
+FALSE = frozenset(("0", "f", "F", "FALSE", "false", "False"))
 
 
 class Gate(Struct, frozen=True):
@@ -177,8 +177,8 @@ def parse_gates(text: str, origin: str) -> tuple[dict[str, bool], list[Problem]]
             problems.append(
                 Problem(joined(origin, written), actual, "wanted kube, or no component")
             )
-        elif value in _TRUE or value in _FALSE:
-            settings[name.strip()] = value in _TRUE
+        elif value in TRUE or value in FALSE:
+            settings[name.strip()] = value in TRUE
         else:
             actual = f'"{value}"' if equals else "no value"
             problems.append(Problem(joined(origin, name), actual, "wanted true or false"))

@@ -14,6 +14,7 @@ from typing import Annotated, Any, TypeVar, dataclass_transform
 
 from msgspec import Meta, Struct, field, structs
 
+from bayplan.api.objects import DEFAULT_SCHEDULER
 from bayplan.durations import Duration, duration_seconds
 from bayplan.ports import ExtenderVerb
 
@@ -22,7 +23,6 @@ from bayplan.ports import ExtenderVerb
 
 API_VERSION = "kubescheduler.config.k8s.io/v1"
 KIND = "KubeSchedulerConfiguration"
-DEFAULT_SCHEDULER_NAME = "default-scheduler"
 
 OWN_LEASE = "bayplan"
 KUBE_SCHEDULER_LEASE, KUBE_SCHEDULER_NAMESPACE = "kube-scheduler", "kube-system"
@@ -245,7 +245,7 @@ def with_defaults(spec: KubeSchedulerConfiguration) -> KubeSchedulerConfiguratio
     """
     profiles = spec.profiles or (Profile(),)
     if len(profiles) == 1 and profiles[0].scheduler_name is None:
-        profiles = (structs.replace(profiles[0], scheduler_name=DEFAULT_SCHEDULER_NAME),)
+        profiles = (structs.replace(profiles[0], scheduler_name=DEFAULT_SCHEDULER),)
     contention = spec.enable_contention_profiling
     return structs.replace(
         spec,
@@ -260,7 +260,7 @@ def with_defaults(spec: KubeSchedulerConfiguration) -> KubeSchedulerConfiguratio
 def _with_lease(election: LeaderElection, profiles: tuple[Profile, ...]) -> LeaderElection:
     if election.resource_name:
         return election
-    if not any(profile.scheduler_name == DEFAULT_SCHEDULER_NAME for profile in profiles):
+    if not any(profile.scheduler_name == DEFAULT_SCHEDULER for profile in profiles):
         return structs.replace(election, resource_name=OWN_LEASE)
     namespace = election.resource_namespace or KUBE_SCHEDULER_NAMESPACE
     return structs.replace(

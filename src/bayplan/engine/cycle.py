@@ -27,6 +27,7 @@ from bayplan.framework.status import (
     Status,
     listed_reasons,
     unresolvable,
+    unschedulable,
 )
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.state.cache import Snapshot
@@ -51,6 +52,7 @@ OUTSIDE_OF_DOMAIN = Restriction("", "node(s) outside of the domain that the grou
 #: placement.
 OUTSIDE_OF_PLACEMENT = OUTSIDE_OF_DOMAIN._replace(is_counted=False)
 _NOT_LOOKED_AT = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+NO_NODE_FITS = unschedulable()
 
 
 @lru_cache(maxsize=64)

@@ -11,6 +11,7 @@ from typing import Any, final
 from bayplan.api.composite_pod_groups import COMPOSITE_POD_GROUP, CompositePodGroup
 from bayplan.api.device_objects import DEVICE_TAINT_RULE
 from bayplan.api.objects import (
+    DEFAULT_SCHEDULER,
     NODE,
     POD,
     TERMINAL_PHASES,
@@ -56,7 +57,7 @@ from bayplan.queue.nominator import Nominator
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.state.cache import ClusterView
 from bayplan.state.pod_groups import GroupState, PodGroups
-from bayplan.state.pods import DEFAULT_SCHEDULER, PodInfo, PodShape, pod_info
+from bayplan.state.pods import PodInfo, PodShape, pod_info
 
 #: The reasons of a kubelet that rejects a pod. Upstream: pkg/kubelet/lifecycle/predicate.go,
 #: cm/topologymanager.

@@ -13,9 +13,9 @@ from typing import Final, final
 
 from msgspec import Struct
 
-from bayplan.api.objects import Condition
+from bayplan.api.objects import POD_SCHEDULED, Condition
 from bayplan.clock import Clock, rfc3339
-from bayplan.engine.outbox import POD_SCHEDULED, Outbox
+from bayplan.engine.outbox import Outbox
 from bayplan.engine.resizes import Resizes
 from bayplan.engine.telemetry import Telemetry
 from bayplan.framework.status import Code, Diagnosis, Status, is_rejected, shared_names

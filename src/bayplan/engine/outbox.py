@@ -13,7 +13,7 @@ from typing import final
 from msgspec import structs
 
 from bayplan.api.composite_pod_groups import COMPOSITE_POD_GROUP, CompositePodGroup
-from bayplan.api.objects import POD, Condition, PodStatus
+from bayplan.api.objects import POD, POD_SCHEDULED, Condition, PodStatus
 from bayplan.api.pod_groups import PodGroup
 from bayplan.engine.telemetry import Telemetry
 from bayplan.framework.validation import failure_of
@@ -140,9 +140,6 @@ def cut(text: str, bytes_max: int) -> str:
 
 
 # ---- pending patches ------------------------------------------------------------------------
-
-
-POD_SCHEDULED = "PodScheduled"
 
 
 @final

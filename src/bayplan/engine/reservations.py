@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from bayplan.api.pod_groups import GroupKey
 from bayplan.clock import Clock, epoch_of
-from bayplan.durations import DurationError, parse_duration
+from bayplan.durations import DURATION_ANNOTATION, DurationError, parse_duration
 from bayplan.engine.cycle import Cycle, Restriction
 from bayplan.engine.exclusive_domains import EXCLUSIVE_NAME, ExclusiveDomains, is_daemon
 from bayplan.engine.waiting import Deadlines
@@ -25,10 +25,6 @@ from bayplan.state.cache import Snapshot
 from bayplan.state.pods import PodInfo
 
 # ---- durations of pods ----------------------------------------------------------------------
-
-
-#: The annotation of a pod's duration, in the syntax of scenarios: 90, 30s, 1m30s.
-DURATION_ANNOTATION: Final = "bayplan.dev/duration"
 
 
 def run_seconds(pod: PodInfo) -> float | None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import final, overload
 
-from bayplan.engine.cycle import Cycle
+from bayplan.engine.cycle import NO_NODE_FITS, Cycle
 from bayplan.engine.extenders.results import Extenders
 from bayplan.engine.ranked_domain import DomainRows, RankedDomain, answers_for_domains
 from bayplan.engine.ranking.evaluation_plan import (
@@ -31,7 +31,7 @@ from bayplan.framework.cycle_state import CallFilter, CycleState
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.framework.runtime import Framework
 from bayplan.framework.scoring import PluginScores, ScoreCall, ScoreTable, total_scores
-from bayplan.framework.status import Status, is_rejected, is_success, unschedulable
+from bayplan.framework.status import Status, is_rejected, is_success
 from bayplan.framework.timing import TimedObject, timed_point
 from bayplan.framework.validation import failure_of
 from bayplan.journal import NodeScore
@@ -43,9 +43,6 @@ from bayplan.state.pods import PodInfo
 
 #: Verbs that decide about nodes.
 _ABOUT_NODES = (ExtenderVerb.FILTER, ExtenderVerb.PRIORITIZE)
-
-
-_NO_NODE_FITS = unschedulable()
 
 
 @final
@@ -321,7 +318,7 @@ class ReuseSteps:
         elif feasible_count:
             cycle.choice = ranking.only()
         else:
-            cycle.status = _NO_NODE_FITS
+            cycle.status = NO_NODE_FITS
 
     def _use_in_domain(
         self, cycle: Cycle, ranking: RankedNodes, names: frozenset[str], *, is_scored: bool
@@ -347,7 +344,7 @@ class ReuseSteps:
         elif domain.feasible_count:
             choice = domain.only()
         else:
-            cycle.status = _NO_NODE_FITS
+            cycle.status = NO_NODE_FITS
         cycle.choice, cycle.node_names = choice, names
         cycle.ranking, cycle.ranked_answer = domain.whole, domain
 

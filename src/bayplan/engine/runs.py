@@ -36,7 +36,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bayplan.engine.attempt_record import BEST_NODES_MAX
-from bayplan.engine.cycle import Cycle
+from bayplan.engine.cycle import NO_NODE_FITS, Cycle
 from bayplan.engine.cycle_answer import CycleAnswer
 from bayplan.engine.pinned_node import PinnedNode, pinned_node_of
 from bayplan.engine.placements import PlacedPod, Placements
@@ -52,7 +52,7 @@ from bayplan.framework.calls import Calls
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.runtime import STRAIGHT_TO_BIND, Framework
 from bayplan.framework.scoring import Choice
-from bayplan.framework.status import Code, unschedulable
+from bayplan.framework.status import Code
 from bayplan.framework.timing import Observe
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.journal import AttemptRecord, NodeScore, RejectionCount
@@ -66,7 +66,6 @@ from bayplan.state.resources import uses as used_of_node
 #: others.
 _Chosen = tuple[Choice, tuple[NodeScore, ...], tuple[int, tuple[RejectionCount, ...]]]
 
-_NO_NODE_FITS = unschedulable()
 
 #: The share of attempts that record durations per plugin; upstream: pluginMetricsSamplePercent.
 METRICS_SAMPLE = 0.1
@@ -346,7 +345,7 @@ class Runs:
         run.cache.repeated(run.entry, ranking, equal[:1])
         run.cache.observe_hinted(self._clock.now() - started_seconds)
         run.framework.stopwatches["Sign"].idle()
-        failed = self._unplaced.end(cycle, _NO_NODE_FITS)
+        failed = self._unplaced.end(cycle, NO_NODE_FITS)
         if self._queue.run_mark() != mark:
             self._queue.put_back(pods, place + 1)
             return 1
@@ -402,7 +401,7 @@ class Runs:
         """The cycle of a pod for which no node is feasible. The cluster is lent to it."""
         cycle = self._cycle(run, queued, started_seconds, is_sampled=is_sampled)
         cycle.ranking = cycle.ranked_answer = ranking
-        cycle.candidates, cycle.status = cycle.snapshot.nodes, _NO_NODE_FITS
+        cycle.candidates, cycle.status = cycle.snapshot.nodes, NO_NODE_FITS
         return cycle
 
     def _pinned_node(self, run: Run, pod: PodInfo, is_sampled: bool) -> PinnedNode | None:

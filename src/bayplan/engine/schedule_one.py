@@ -14,14 +14,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayplan.engine.cycle import Cycle
+from bayplan.engine.cycle import NO_NODE_FITS, Cycle
 from bayplan.engine.extenders.results import AnsweredQuestion, Extender, Extenders, Question
 from bayplan.engine.ranked_domain import DomainRows
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.reuse_steps import ReuseSteps
 from bayplan.framework.filtering import Entry, FilterOutcome
 from bayplan.framework.scoring import Choice, choose
-from bayplan.framework.status import NO_NODES_AVAILABLE, Code, Status, is_success, unschedulable
+from bayplan.framework.status import NO_NODES_AVAILABLE, Code, Status, is_success
 from bayplan.framework.tie_break import break_ties
 from bayplan.framework.types import PreFilterResult
 from bayplan.profile.filter_runner import filter_overlay, only_amounts_matter
@@ -35,8 +35,6 @@ from bayplan.state.pods import PodInfo
 #: With sampling at least this many feasible nodes are collected (upstream:
 #: minFeasibleNodesToFind).
 SAMPLED_NODES_MIN = 100
-
-_NO_NODE_FITS = unschedulable()
 
 
 class CycleRunner:
@@ -168,7 +166,7 @@ class CycleRunner:
     def _ask_extenders(self, cycle: Cycle) -> Question | None:
         assert cycle.outcome is not None
         if not self._has_extenders:
-            cycle.status = None if is_any(cycle.outcome.feasible) else _NO_NODE_FITS
+            cycle.status = None if is_any(cycle.outcome.feasible) else NO_NODE_FITS
             return None
         return _taken(cycle, cycle.extender_round.filter(self.extenders, cycle.pod, cycle.outcome))
 

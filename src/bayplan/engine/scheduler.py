@@ -20,7 +20,7 @@ from functools import partial
 from math import inf
 from typing import Any, TypedDict, Unpack, cast, final
 
-from bayplan.api.objects import NODE, POD, Pod
+from bayplan.api.objects import DEFAULT_SCHEDULER, NODE, POD, Pod
 from bayplan.clock import Clock
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
@@ -74,7 +74,6 @@ from bayplan.ports import Ask, BindPort, Effect, ExtenderAnswer, WatchEvent
 from bayplan.profile.profiles import BuiltProfile, build_profiles, event_kinds
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.queue.settings import QueueProfile, QueueSettings
-from bayplan.state.pods import DEFAULT_SCHEDULER
 
 # ---- queue order ----------------------------------------------------------------------------
 

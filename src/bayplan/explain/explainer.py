@@ -7,11 +7,10 @@ import numpy as np
 from msgspec import structs
 
 from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET, PodDisruptionBudget
-from bayplan.api.objects import NODE, POD, Pod, is_terminal
+from bayplan.api.objects import DEFAULT_SCHEDULER, NODE, POD, POD_SCHEDULED, Pod, is_terminal
 from bayplan.api.pod_groups import UPSTREAM_GROUP
 from bayplan.api.selectors import SelectorError, label_selector
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.outbox import POD_SCHEDULED
 from bayplan.explain.causes import causes_of, saturated_and_excluded
 from bayplan.explain.diagnosis import Diagnosis, diagnose, pods_by_node
 from bayplan.explain.explanation import (
@@ -33,7 +32,7 @@ from bayplan.model.cluster_model import Attempt, ClusterModel
 from bayplan.objects.workloads import pod_name
 from bayplan.printable import printable
 from bayplan.problems import nearest
-from bayplan.state.pods import DEFAULT_SCHEDULER, PodInfo
+from bayplan.state.pods import PodInfo
 
 _RESULTS: dict[str, Result] = {
     "scheduled": "fits",

@@ -11,6 +11,8 @@ from bayplan.answers.amounts import counted
 from bayplan.answers.names import in_natural_order, listed_names
 from bayplan.api.csi_migration import BETA_REGION, BETA_ZONE, REGION, ZONE
 from bayplan.api.objects import (
+    CSI_DRIVER,
+    CSI_STORAGE_CAPACITY,
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
     STORAGE_CLASS,
@@ -41,8 +43,6 @@ from bayplan.plugins.volume_restrictions import disks_conflict
 from bayplan.state.pods import PodInfo
 from bayplan.state.storage_infos import CapacityInfo, ClaimInfo, VolumeInfo
 
-CSI_DRIVER = "storage.k8s.io/v1 CSIDriver"
-CSI_STORAGE_CAPACITY = "storage.k8s.io/v1 CSIStorageCapacity"
 ZONE_LABELS = (ZONE, REGION, BETA_ZONE, BETA_REGION)
 #: The most volumes of one claim that have a line each, and the most capacities.
 _VOLUMES_MAX = 4

@@ -18,8 +18,10 @@ import numpy as np
 
 from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_SLICE
 from bayplan.api.objects import (
+    DEFAULT_SCHEDULER,
     NODE,
     POD,
+    PREEMPTION_BY_SCHEDULER,
     DecodeError,
     Node,
     Pod,
@@ -64,7 +66,6 @@ from bayplan.ports import EventType
 from bayplan.state.device_supply import DeviceSupply
 from bayplan.state.device_table import ANY_NODE
 from bayplan.state.pod_groups import group_key_of
-from bayplan.state.pods import DEFAULT_SCHEDULER
 
 _RESULTS = {
     "scheduled": ChangeKind.SCHEDULED,
@@ -80,7 +81,6 @@ _GROUP_REASONS = {
     "given back": "the pod group gave its nodes back",
     "timed out": "the pod group waited too long",
 }
-_PREEMPTED = "PreemptionByScheduler"
 _BOUND = "bound"
 _NO_LABELS: Mapping[str, str] = MappingProxyType({})
 
@@ -584,7 +584,7 @@ def _parts(pod: Pod) -> tuple[object, ...]:
 
 
 def _is_preempted(pod: Pod) -> bool:
-    return any(c.reason == _PREEMPTED for c in pod.status.conditions or ())
+    return any(c.reason == PREEMPTION_BY_SCHEDULER for c in pod.status.conditions or ())
 
 
 def _differs(one: Node, other: Node) -> bool:

@@ -22,6 +22,7 @@ from bayplan.api.admission_objects import ADMISSION_KINDS, RESOURCE_QUOTA, Resou
 from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
 from bayplan.api.objects import (
     DAEMON_SET,
+    DEFAULT_SCHEDULER,
     NAMESPACE,
     NODE,
     POD,
@@ -46,7 +47,6 @@ from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.input.sources import InputSource, Part, own_kind, read_sources
 from bayplan.sim.input.workload import Content, CreatedPods, ExpansionMode
-from bayplan.state.pods import DEFAULT_SCHEDULER
 
 #: The kinds of the cluster that admission reads.
 _READ_BY_ADMISSION = (PRIORITY_CLASS, STORAGE_CLASS, NAMESPACE, DEVICE_CLASS, *ADMISSION_KINDS)

@@ -23,14 +23,13 @@ from typing import Any, TypeVar, cast, final
 import msgspec
 
 from bayplan.adapters.embedded.json_merge import merge_patch
-from bayplan.api.objects import NODE, POD, ApiObject, Pod, decode
+from bayplan.api.objects import NODE, POD, POD_SCHEDULED, ApiObject, Pod, decode
 from bayplan.clock import ManualClock, epoch_of
 from bayplan.config import SchedulerConfig
 from bayplan.config.cluster_version import for_cluster
 from bayplan.engine.attempt_record import OnAttempt
 from bayplan.engine.binding import BindingOutcome, result_now
 from bayplan.engine.cycle import Cycle
-from bayplan.engine.outbox import POD_SCHEDULED
 from bayplan.engine.podgroups.status import waiting_for
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.status import Code, Status

@@ -8,6 +8,8 @@ from bayplan.objects.keys import Content
 
 #: The kubelet gives it to the pod that stands for a static pod of its node.
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
+#: The pods with the lowest cost go first when a workload is scaled down.
+DELETION_COST_ANNOTATION = "controller.kubernetes.io/pod-deletion-cost"
 
 #: The label that a Deployment gives the pods of a ReplicaSet, and the end of the ReplicaSet's name.
 TEMPLATE_HASH_LABEL = "pod-template-hash"

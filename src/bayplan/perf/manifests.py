@@ -12,13 +12,13 @@ from typing import Any, final
 from bayplan.adapters.embedded.api_validation import identity_problems
 from bayplan.adapters.embedded.field_validation import stable_suffix, stable_uid
 from bayplan.api.objects import HOSTNAME_LABEL, NODE, POD, Node, Pod
+from bayplan.api.storage_objects import MIGRATED_PLUGINS
 from bayplan.objects.keys import Content, is_namespaced, key_of, kind_of
 from bayplan.perf.gotemplate import Template, TemplateError
 from bayplan.perf.reading import with_field_names
 from bayplan.perf.schema import CreateNodes, NodeAllocatableStrategy
 from bayplan.yaml_documents import DocumentError, load_documents
 
-MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 SIGNATURE_LABEL = "signature"
 
 #: The most parsed texts of one template that are cached.

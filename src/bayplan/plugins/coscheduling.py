@@ -53,11 +53,12 @@ from bayplan.framework.plugin import (
 )
 from bayplan.framework.status import Code, NodeToStatus, Status, unresolvable, unschedulable
 from bayplan.framework.types import Nomination, PreFilterResult, QueuedPodInfo
+from bayplan.objects.keys import DEFAULT_NAMESPACE
 from bayplan.ports import BindPort
 from bayplan.state.columns import Int64s
 from bayplan.state.nodes import NodeView
 from bayplan.state.pod_groups import GroupState, MemberStatus, PodGroups
-from bayplan.state.pods import DEFAULT_NAMESPACE, PodInfo, pod_info
+from bayplan.state.pods import PodInfo, pod_info
 
 # ---- arguments ------------------------------------------------------------------------------
 

@@ -20,9 +20,10 @@ from bayplan.framework.events import (
 )
 from bayplan.framework.plugin import EnqueueExtensions, PermitPlugin, PreEnqueuePlugin
 from bayplan.framework.status import Code, Status, unresolvable
+from bayplan.objects.keys import DEFAULT_NAMESPACE
 from bayplan.state.pod_group_trees import GroupTree, PodGroupTrees
 from bayplan.state.pod_groups import GroupState
-from bayplan.state.pods import DEFAULT_NAMESPACE, PodInfo, PodShape
+from bayplan.state.pods import PodInfo, PodShape
 
 #: The kind of gangs in Kubernetes 1.35.
 _WORKLOAD = "scheduling.k8s.io/v1alpha1 Workload"

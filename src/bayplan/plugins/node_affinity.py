@@ -13,6 +13,8 @@ import numpy as np
 from msgspec import Struct, field
 
 from bayplan.api.objects import (
+    PREFERRED,
+    REQUIRED,
     LabelSelectorRequirement,
     Node,
     NodeSelector,
@@ -61,8 +63,6 @@ NO_MATCH = "node(s) didn't match Pod's node affinity/selector"
 NO_ADDED_MATCH = "node(s) didn't match scheduler-enforced node affinity"
 CONFLICT = "pod affinity terms conflict"
 
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 # ---- args ----------------------------------------------------------------------------------
 
@@ -95,8 +95,8 @@ class AddedPreference(PreferredSchedulingTerm, frozen=True, forbid_unknown_field
 class AddedAffinity(NodeAffinityRules, frozen=True, forbid_unknown_fields=True):
     """Node affinity as a pod may have it."""
 
-    required: AddedSelector | None = field(default=None, name=_REQUIRED)
-    preferred: tuple[AddedPreference, ...] | None = field(default=None, name=_PREFERRED)
+    required: AddedSelector | None = field(default=None, name=REQUIRED)
+    preferred: tuple[AddedPreference, ...] | None = field(default=None, name=PREFERRED)
 
 
 class NodeAffinityArgs(PluginArgs, frozen=True):
@@ -108,11 +108,11 @@ class NodeAffinityArgs(PluginArgs, frozen=True):
         added = self.added_affinity or AddedAffinity()
         terms = (added.required.node_selector_terms or ()) if added.required else ()
         for index, term in enumerate(terms):
-            path = f"addedAffinity.{_REQUIRED}.nodeSelectorTerms[{index}]"
+            path = f"addedAffinity.{REQUIRED}.nodeSelectorTerms[{index}]"
             yield from _term_problems(path, term)
         for index, entry in enumerate(added.preferred or ()):
             if entry.weight:  # a term without weight is never read
-                yield from _term_problems(f"addedAffinity.{_PREFERRED}[{index}]", entry.preference)
+                yield from _term_problems(f"addedAffinity.{PREFERRED}[{index}]", entry.preference)
 
 
 def _term_problems(path: str, term: AddedTerm) -> Iterable[tuple[str, str]]:
@@ -351,7 +351,7 @@ def _compiled_preferences(shape: PodShape) -> _Preferences | None:
         return None
     terms = preferred_terms(preferred)
     errors = [t.term.error for t in terms if t.term.error is not None]
-    problem = Status(Code.ERROR, (f"{_PREFERRED}: {', '.join(errors)}",)) if errors else None
+    problem = Status(Code.ERROR, (f"{PREFERRED}: {', '.join(errors)}",)) if errors else None
     return _Preferences(terms, problem)
 
 

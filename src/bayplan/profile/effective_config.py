@@ -11,11 +11,11 @@ from typing import Any, cast
 
 import msgspec
 
+from bayplan.api.objects import DEFAULT_SCHEDULER
 from bayplan.config.feature_gates import FeatureGates, gates_of
 from bayplan.config.gate_effects import changes_no_answer, not_built
 from bayplan.config.loading import SchedulerConfig
 from bayplan.config.schema import (
-    DEFAULT_SCHEDULER_NAME,
     KUBE_SCHEDULER_LEASE,
     OWN_LEASE,
     LeaderElection,
@@ -147,11 +147,11 @@ def _lease(election: LeaderElection, profiles: tuple[Profile, ...]) -> Iterator[
     """Remarks on the name of the lease. Schedulers for the same pods must share a lease; schedulers
     for different pods must not."""
     name = election.resource_name
-    is_default = any(profile.scheduler_name == DEFAULT_SCHEDULER_NAME for profile in profiles)
+    is_default = any(profile.scheduler_name == DEFAULT_SCHEDULER for profile in profiles)
     if is_default and name != KUBE_SCHEDULER_LEASE:
         yield (
             f"leaderElection.resourceName: {name} is not kube-scheduler's lease, and both take the "
-            f"pods of {DEFAULT_SCHEDULER_NAME}: stop kube-scheduler first"
+            f"pods of {DEFAULT_SCHEDULER}: stop kube-scheduler first"
         )
     elif name == KUBE_SCHEDULER_LEASE and not is_default:
         yield (

@@ -7,6 +7,7 @@ from typing import Any, TypedDict, Unpack, final
 import msgspec
 
 from bayplan.adapters.embedded.field_validation import one_of
+from bayplan.api.objects import DEFAULT_SCHEDULER
 from bayplan.config import SchedulerConfig, config_from, load_config
 from bayplan.config.cluster_version import version_for
 from bayplan.config.kubernetes_versions import requested_version
@@ -20,6 +21,7 @@ from bayplan.journal import (
     Record,
     subject_of,
 )
+from bayplan.objects.keys import DEFAULT_NAMESPACE
 from bayplan.plugins.registry import Registry, default_registry
 from bayplan.problems import BadInputError, optional_duration, wrong
 from bayplan.sim.decisions import Decisions, is_placed
@@ -30,7 +32,6 @@ from bayplan.sim.output.result import SimulationResult
 from bayplan.sim.output.run_folder import RunFolder, RunManifest
 from bayplan.sim.simulation import Simulation
 from bayplan.sim.why import end_line, record_row, similar_pods, without_record
-from bayplan.state.pods import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
 
 #: A configuration: a file, the plain values of a document, or None: the default one.
 ConfigurationSource = str | Path | Mapping[str, Any] | None

@@ -13,7 +13,7 @@ from typing import Final, final
 
 from msgspec import Struct, field
 
-from bayplan.api.objects import Pod
+from bayplan.api.objects import DEFAULT_SCHEDULER, Pod
 from bayplan.api.pod_groups import (
     BUILT_IN_KINDS,
     SCHEDULE_TIMED_OUT,
@@ -21,7 +21,8 @@ from bayplan.api.pod_groups import (
     PodGroup,
     PodGroupKinds,
 )
-from bayplan.state.pods import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER, PodInfo
+from bayplan.objects.keys import DEFAULT_NAMESPACE
+from bayplan.state.pods import PodInfo
 
 
 class MemberStatus(StrEnum):

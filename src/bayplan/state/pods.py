@@ -21,6 +21,7 @@ from bayplan.api.affinity import AffinityTerms, compile_terms
 from bayplan.api.csi_migration import plugin_of
 from bayplan.api.declared_fields import DeclaredFields
 from bayplan.api.objects import (
+    DEFAULT_SCHEDULER,
     Affinity,
     NodeAffinity,
     NodeAllocatableResourceClaimStatus,
@@ -46,6 +47,7 @@ from bayplan.api.pod_requests import (
 from bayplan.api.read_only import EMPTY, ReadOnlyDict
 from bayplan.api.selectors import COMPARISONS, IN, NODE_NAME_FIELD
 from bayplan.api.storage_objects import Volume
+from bayplan.objects.keys import DEFAULT_NAMESPACE
 from bayplan.state.host_ports import HostPort, host_ports
 
 # ---- pod volumes ----------------------------------------------------------------------------
@@ -122,8 +124,6 @@ def is_exclusive(volume: Volume) -> bool:
 
 T = TypeVar("T")
 
-DEFAULT_NAMESPACE = "default"
-DEFAULT_SCHEDULER = "default-scheduler"
 
 #: Shared by all pods without declared fields.
 NOTHING_DECLARED: Mapping[str, Any] = DeclaredFields("Pod", "", {})

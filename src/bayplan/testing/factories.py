@@ -12,7 +12,8 @@ import msgspec
 
 from bayplan.api.objects import HOSTNAME_LABEL, NODE, POD, ZONE_LABEL, Node, Pod, Taint, decode
 from bayplan.api.pod_requests import is_extended
-from bayplan.state.pods import DEFAULT_NAMESPACE, PodInfo, pod_info
+from bayplan.objects.keys import DEFAULT_NAMESPACE
+from bayplan.state.pods import PodInfo, pod_info
 
 #: A quantity as in a manifest: "500m", 2, "1Gi".
 Amount = str | int | float

@@ -10,7 +10,7 @@ from typing import final
 
 from bayplan.adapters.embedded.api_features import ApiFeatures
 from bayplan.adapters.embedded.versioned_store import StoredObject
-from bayplan.api.objects import POD, Pod
+from bayplan.api.objects import DEFAULT_SCHEDULER, POD, Pod
 from bayplan.history.entries import ObjectChange
 from bayplan.history.state_log import change_of
 from bayplan.model.picture import ClusterPicture
@@ -21,7 +21,6 @@ from bayplan.ports import EventType
 from bayplan.sim.input.inputs import load_inputs, moved_back
 from bayplan.sim.input.sources import InputSource
 from bayplan.sim.input.workload import ExpansionMode, Workload, is_pending_pod
-from bayplan.state.pods import DEFAULT_SCHEDULER
 
 
 @final

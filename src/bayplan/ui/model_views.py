@@ -8,11 +8,11 @@ from typing import Any, Final, cast
 
 from bayplan.answers.document import Answer, Rows
 from bayplan.history.timeline import State
+from bayplan.objects.keys import DEFAULT_NAMESPACE
 from bayplan.problems import BadInputError
 from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.input.sources import ObjectText, Part, read_sources
 from bayplan.sim.input.what_if import NewNodes, Scaling, WhatIf, parse_scaling
-from bayplan.state.pods import DEFAULT_NAMESPACE
 from bayplan.ui import model_answers, object_answers
 from bayplan.ui.answers import PAGE
 from bayplan.ui.computations import ComputationState

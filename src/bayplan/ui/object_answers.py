@@ -9,6 +9,7 @@ text.
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from bayplan.adapters.embedded.versioned_store import MANAGED_FIELDS
 from bayplan.answers.document import Value
 from bayplan.answers.formats import written_document
 from bayplan.model.cluster_model import ClusterModel
@@ -21,7 +22,6 @@ from bayplan.ui.pages import Part
 from bayplan.ui.subjects import Subject
 
 _SECRET: Final = "Secret"
-_MANAGED_FIELDS: Final = "managedFields"
 
 
 class ObjectRow(Value):
@@ -99,7 +99,7 @@ def _text(model: ClusterModel, kind: str, name: str) -> ObjectText:
     content: dict[str, Any] = whole or with_kind(key.kind, plain(present))
     content = moved_back(content, -model.source.moved_back_seconds)
     metadata = {**content["metadata"]}
-    managed = metadata.pop(_MANAGED_FIELDS, None)
+    managed = metadata.pop(MANAGED_FIELDS, None)
     return ObjectText(
         kind=key.kind,
         name=_name(key),

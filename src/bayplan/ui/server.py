@@ -40,6 +40,7 @@ from bayplan.serving.http_server import (
     refuse_cross_site,
     refuse_foreign_names,
 )
+from bayplan.serving.page import COOKIE
 from bayplan.ui import answers, pages, tables
 from bayplan.ui.answers import PAGE
 from bayplan.ui.live import SchedulerSubject
@@ -71,7 +72,6 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-_COOKIE = "bayplan-ui-token"
 #: The header that each request that starts a computation has, with any value.
 PAGE_HEADER = "X-Bayplan-Page"
 #: How long a browser waits before it opens a stream again.
@@ -636,10 +636,10 @@ async def _admitted(token: str, request: web.Request, handler: Handler) -> web.S
     is_served = request.match_info.http_exception is None
     if is_served and "token" in request.query and _is_equal(request.query["token"], token):
         found = web.Response(status=302, headers={"Location": request.path})
-        found.set_cookie(_COOKIE, token, httponly=True, samesite="Strict", path="/")
+        found.set_cookie(COOKIE, token, httponly=True, samesite="Strict", path="/")
         return found
     scheme, _, bearer = request.headers.get("Authorization", "").partition(" ")
-    presented = bearer if scheme.lower() == "bearer" else request.cookies.get(_COOKIE, "")
+    presented = bearer if scheme.lower() == "bearer" else request.cookies.get(COOKIE, "")
     if not _is_equal(presented, token):
         return web.Response(status=401, text="Unauthorized: open the address with ?token=TOKEN\n")
     return await handler(request)

@@ -21,6 +21,7 @@ import numpy as np
 
 from bayplan.adapters.embedded.api_features import api_features
 from bayplan.answers.names import common_suffix
+from bayplan.api.objects import DEFAULT_SCHEDULER
 from bayplan.api.quantity import QuantityError
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
@@ -41,7 +42,6 @@ from bayplan.regular_files import open_regular_file
 from bayplan.sim.input.sources import JOURNAL, InputSource
 from bayplan.sim.output.pod_counts import gone_text
 from bayplan.sim.output.run_folder import PluginsNotAllowedError, RunFolder
-from bayplan.state.pods import DEFAULT_SCHEDULER
 from bayplan.ui import pages
 from bayplan.ui.answers import Computation, Decision, Source, Totals
 from bayplan.ui.cluster_objects import ClusterObjects, objects_of_inputs

@@ -5,8 +5,8 @@ from typing import Any
 
 from bayplan.api.objects import DAEMON_SET, DEPLOYMENT, POD
 from bayplan.model.cluster_model import ClusterModel
+from bayplan.objects.keys import DEFAULT_NAMESPACE
 from bayplan.problems import BadInputError
-from bayplan.state.pods import DEFAULT_NAMESPACE
 from bayplan.webhook.judgement import Judge
 
 #: One that fits on most nodes, and one that fits on none.

@@ -25,7 +25,7 @@ from bayplan.answers.document import Answer, Rows, Value
 from bayplan.answers.names import natural_key
 from bayplan.answers.reasons import short_reason, short_words
 from bayplan.answers.table import BLANK, Column, Table, name_columns, number_columns
-from bayplan.api.objects import POD, Pod, is_terminal
+from bayplan.api.objects import DEFAULT_SCHEDULER, POD, Pod, is_terminal
 from bayplan.api.selectors import SelectorError, selector_of_text
 from bayplan.engine.cycle import Cycle
 from bayplan.explain.diagnosis import diagnose
@@ -38,7 +38,7 @@ from bayplan.model.unknown_names import no_namespace
 from bayplan.objects.workloads import workload_of
 from bayplan.printable import printable
 from bayplan.problems import BadInputError
-from bayplan.state.pods import DEFAULT_SCHEDULER, PodInfo
+from bayplan.state.pods import PodInfo
 from bayplan.whatif.placing import Placer
 from bayplan.whatif.text import note_lines
 

@@ -22,7 +22,7 @@ import msgspec
 from msgspec import Struct
 
 from bayplan.adapters.embedded.api_features import api_features
-from bayplan.api.objects import NODE, POD, ApiObject, Node, Pod
+from bayplan.api.objects import DEFAULT_SCHEDULER, NODE, POD, ApiObject, Node, Pod
 from bayplan.api.pod_groups import PodGroupKinds
 from bayplan.api.pod_requests import CPU, MEMORY, requested
 from bayplan.config import SchedulerConfig
@@ -36,6 +36,7 @@ from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.picture import ClusterPicture, RunMoment
 from bayplan.model.reading import objects_of_workload
 from bayplan.model.run_moments import END, objects_of_run, run_moment
+from bayplan.objects.keys import DEFAULT_NAMESPACE
 from bayplan.objects.workloads import pod_name, workload_of
 from bayplan.plugins.registry import Registry
 from bayplan.printable import printable
@@ -47,7 +48,6 @@ from bayplan.sim.input.workload import ExpansionMode
 from bayplan.sim.output.run_folder import RunFolder
 from bayplan.sim.simulate import ConfigurationSource, PluginSource, configuration_of, registry_of
 from bayplan.sim.why import similar_pods
-from bayplan.state.pods import DEFAULT_NAMESPACE, DEFAULT_SCHEDULER
 from bayplan.whatif.all_pending import PendingPods, all_pending
 from bayplan.whatif.comparison import WhatIfAnswer, what_if
 from bayplan.whatif.drain_each import DepartureReport, Departures, drain_each, remove_each

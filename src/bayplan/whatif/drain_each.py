@@ -36,6 +36,7 @@ from bayplan.model.independent_pods import IndependentPods, hard_selectors
 from bayplan.model.picture import RunMoment
 from bayplan.objects.workloads import controller_kind, pod_name
 from bayplan.problems import BadInputError, suggestion
+from bayplan.sim.simulation import OnProgress
 from bayplan.state.pods import PodInfo, PodShape
 from bayplan.whatif.evictions import (
     BlockedPod,
@@ -52,10 +53,6 @@ from bayplan.whatif.text import WaitingPods, note_lines
 
 #: can-go: domains that cannot go come first; pods: domains with the most pods come first.
 SortKey = Literal["can-go", "name", "pods"]
-
-
-#: A function that gets the number of finished domains, and of all.
-OnProgress = Callable[[int, int], None]
 
 
 def _ignore(_done: int, _total: int) -> None: ...

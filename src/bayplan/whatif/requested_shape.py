@@ -17,10 +17,10 @@ from bayplan.api.pod_requests import CPU, EPHEMERAL_STORAGE, MEMORY, Amounts, is
 from bayplan.api.quantity import QuantityError, parse
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.unknown_names import no_namespace
+from bayplan.objects.keys import DEFAULT_NAMESPACE
 from bayplan.problems import BadInputError, listed, suggestion, wrong
 from bayplan.sim.input.sources import InputSource, Part
 from bayplan.state.device_supply import DeviceSupply
-from bayplan.state.pods import DEFAULT_NAMESPACE
 
 #: The name of the workload, and of its container.
 SHAPE_NAME = "shape"

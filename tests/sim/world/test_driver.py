@@ -9,9 +9,9 @@ import pytest
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.api.objects import Pod, is_terminal
 from bayplan.clock import ManualClock
+from bayplan.durations import DURATION_ANNOTATION
 from bayplan.objects.keys import object_key
 from bayplan.sim.input.workload import (
-    DURATION_ANNOTATION,
     WHEN_DONE_ANNOTATION,
     Content,
     Step,

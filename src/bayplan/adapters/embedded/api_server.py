@@ -57,6 +57,7 @@ from bayplan.api.objects import (
     NAMESPACE,
     NODE,
     POD,
+    POD_SCHEDULED,
     PRIORITY_CLASS,
     UNREACHABLE_TAINT,
     Condition,
@@ -72,9 +73,6 @@ from bayplan.ports import ApiError, PatchPodStatus
 from bayplan.problems import Problem
 
 # ---- pod status -----------------------------------------------------------------------------
-
-
-POD_SCHEDULED = "PodScheduled"
 
 
 def why_not_bindable(pod: Content) -> str | None:

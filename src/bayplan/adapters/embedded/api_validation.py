@@ -67,6 +67,7 @@ from bayplan.api.objects import (
     PERSISTENT_VOLUME_CLAIM,
     POD,
     POD_DISRUPTION_BUDGET,
+    PREEMPTION_POLICIES,
     PRIORITY_CLASS,
     STORAGE_CLASS,
     DecodeError,
@@ -322,7 +323,6 @@ SYSTEM_PRIORITY_CLASSES: Mapping[str, int] = {
     "system-node-critical": 2_000_001_000,
 }
 _SYSTEM_PREFIX = "system-"
-_PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
 
 
 def identity_problems(content: Any) -> list[Problem]:
@@ -528,7 +528,7 @@ def _priority_class(priority: PriorityClass) -> Iterator[Problem]:
     highest = SYSTEM_PRIORITY_CLASSES.get(name, HIGHEST_USER_PRIORITY)
     if not -(2**31) <= priority.value <= highest:
         yield wrong("value", priority.value, f"at most {highest}")
-    yield from choice(priority.preemption_policy, "preemptionPolicy", _PREEMPTION_POLICIES)
+    yield from choice(priority.preemption_policy, "preemptionPolicy", PREEMPTION_POLICIES)
 
 
 def _namespace(_: Any) -> Iterator[Problem]:

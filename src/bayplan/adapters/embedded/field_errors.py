@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any
 
+from bayplan.adapters.embedded.field_validation import LABEL
 from bayplan.api.selectors import is_label_key
 from bayplan.problems import Problem, nearest
 
@@ -64,17 +65,16 @@ def _shown(value: Any) -> str:
 # ---- names and labels -----------------------------------------------------------------------
 
 
-_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+_SUBDOMAIN = rf"{LABEL}(\.{LABEL})*"
 _QUALIFIED = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _LABEL_VALUE = f"({_QUALIFIED})?"
-_IS_LABEL, _IS_SUBDOMAIN = re.compile(_LABEL), re.compile(_SUBDOMAIN)
+_IS_LABEL, _IS_SUBDOMAIN = re.compile(LABEL), re.compile(_SUBDOMAIN)
 _IS_QUALIFIED, _IS_LABEL_VALUE = re.compile(_QUALIFIED), re.compile(_LABEL_VALUE)
 _ENDS = "and must start and end with an alphanumeric character"
 
 NOT_A_LABEL = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
-    f"{_ENDS} (e.g. 'my-name',  or '123-abc', regex used for validation is '{_LABEL}')"
+    f"{_ENDS} (e.g. 'my-name',  or '123-abc', regex used for validation is '{LABEL}')"
 )
 NOT_A_SUBDOMAIN = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "

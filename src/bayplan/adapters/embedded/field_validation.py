@@ -53,12 +53,12 @@ LABEL_VALUE = "a label value: at most 63 letters, digits, '-', '_', '.', ending 
 DNS_SUBDOMAIN = "a DNS name: lower case letters, digits, '-' and '.', at most 253"
 DNS_LABEL = "a DNS label: lower case letters, digits and '-', at most 63"
 
-_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_DNS_LABEL = re.compile(_LABEL)
+LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_DNS_LABEL = re.compile(LABEL)
 
 #: Whether a name is a DNS subdomain. Not a function of Python, because each pod passes here twice.
 is_dns_subdomain: Callable[[str], object] = re.compile(
-    rf"(?=.{{0,253}}\Z){_LABEL}(\.{_LABEL})*"
+    rf"(?=.{{0,253}}\Z){LABEL}(\.{LABEL})*"
 ).fullmatch
 
 

@@ -34,7 +34,10 @@ from bayplan.adapters.embedded.selector_validation import (
 from bayplan.api.objects import (
     NO_EXECUTE,
     NO_SCHEDULE,
+    PREEMPTION_POLICIES,
     PREFER_NO_SCHEDULE,
+    PREFERRED,
+    REQUIRED,
     Affinity,
     Container,
     ContainerPort,
@@ -61,9 +64,6 @@ _DO_NOT_SCHEDULE, _SCHEDULE_ANYWAY = "DoNotSchedule", "ScheduleAnyway"
 _POLICIES = ("Honor", "Ignore")
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _CONTAINER_RESTART_POLICIES = ("Always", "Never", "OnFailure")
-_PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _NOT_A_PORT = "must be between 1 and 65535, inclusive"
 _NOT_A_WEIGHT = "must be in the range 1-100"
 _NOT_POSITIVE = "must be greater than zero"
@@ -101,7 +101,7 @@ def pod_spec(
     if spec.runtime_class_name is not None:
         yield from dns_subdomain(spec.runtime_class_name, f"{path}.runtimeClassName")
     policy = spec.preemption_policy
-    yield from choice(policy, f"{path}.preemptionPolicy", _PREEMPTION_POLICIES)
+    yield from choice(policy, f"{path}.preemptionPolicy", PREEMPTION_POLICIES)
     yield from overhead(spec.overhead, f"{path}.overhead", is_new=is_new)
     if spec.node_name and spec.scheduling_gates:
         detail = "cannot be set until all schedulingGates have been cleared"
@@ -328,9 +328,9 @@ def _affinity(affinity: Affinity | None, path: str) -> Iterator[Problem]:
         return
     if affinity.node_affinity is not None:
         where = f"{path}.nodeAffinity"
-        yield from node_selector(affinity.node_affinity.required, f"{where}.{_REQUIRED}")
+        yield from node_selector(affinity.node_affinity.required, f"{where}.{REQUIRED}")
         for index, term in enumerate(affinity.node_affinity.preferred or ()):
-            place = f"{where}.{_PREFERRED}[{index}]"
+            place = f"{where}.{PREFERRED}[{index}]"
             yield from _weight(term.weight, place)
             yield from node_term(term.preference, f"{place}.preference", checks_values=False)
     yield from _pod_affinity(affinity.pod_affinity, f"{path}.podAffinity")
@@ -346,9 +346,9 @@ def _pod_affinity(affinity: PodAffinity | None, path: str) -> Iterator[Problem]:
     if affinity is None:
         return
     for index, term in enumerate(affinity.required or ()):
-        yield from _pod_affinity_term(term, f"{path}.{_REQUIRED}[{index}]")
+        yield from _pod_affinity_term(term, f"{path}.{REQUIRED}[{index}]")
     for index, weighted in enumerate(affinity.preferred or ()):
-        place = f"{path}.{_PREFERRED}[{index}]"
+        place = f"{path}.{PREFERRED}[{index}]"
         yield from _weight(weighted.weight, place)
         yield from _pod_affinity_term(weighted.pod_affinity_term, f"{place}.podAffinityTerm")
 

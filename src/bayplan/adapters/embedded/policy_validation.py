@@ -39,13 +39,13 @@ from bayplan.api.admission_objects import (
 from bayplan.api.amounts import Amount, amounts_of
 from bayplan.api.disruption_objects import PodDisruptionBudget
 from bayplan.api.quantity import NANOS
+from bayplan.api.storage_objects import STORAGE
 from bayplan.problems import Problem
 
 # ---- LimitRange -----------------------------------------------------------------------------
 
 
 CONTAINER, POD_TYPE, CLAIM = "Container", "Pod", "PersistentVolumeClaim"
-_STORAGE = "storage"
 
 
 def limit_range(limit_range: LimitRange) -> Iterator[Problem]:
@@ -102,7 +102,7 @@ def _limit_range_item(item: LimitRangeItem, path: str) -> Iterator[Problem]:
             continue
         for name in amounts:
             yield from check(name, key_path(f"{path}.{field}", name))
-    if item.type == CLAIM and _STORAGE not in minimum and _STORAGE not in maximum:
+    if item.type == CLAIM and STORAGE not in minimum and STORAGE not in maximum:
         detail = "either minimum or maximum storage value is required, but neither was provided"
         yield required(f"{path}.limits", detail)
     for name in dict.fromkeys(name for amounts in parts.values() for name in amounts):
@@ -173,7 +173,7 @@ def resource_quota(quota: ResourceQuota) -> Iterator[Problem]:
     for name in spec.hard or ():
         place = key_path("spec.hard", name)
         yield from resource_name(name, place)
-        is_standard = name in STANDARD_RESOURCES and name != _STORAGE
+        is_standard = name in STANDARD_RESOURCES and name != STORAGE
         if "/" not in name and not is_standard and not name.startswith(HUGEPAGES_PREFIXES):
             yield invalid(place, name, "must be a standard resource for quota", STANDARD_RESOURCES)
     yield from quantities(spec.hard, "spec.hard")

@@ -513,7 +513,7 @@ class StoredObjects:
 
 #: Fields that kube-scheduler's own copies of objects lack, too.
 _TYPE = frozenset(("kind", "apiVersion"))
-_FIELDS_OWNERS = "managedFields"
+MANAGED_FIELDS = "managedFields"
 
 
 class WholeObjects(Protocol):
@@ -528,7 +528,7 @@ def trimmed(content: Mapping[str, Any]) -> bytes:
     """The object as JSON, without the fields that only the API server needs."""
     parts = {name: value for name, value in content.items() if name not in _TYPE}
     meta = parts.get("metadata")
-    if isinstance(meta, dict) and _FIELDS_OWNERS in meta:
+    if isinstance(meta, dict) and MANAGED_FIELDS in meta:
         members = cast("dict[str, Any]", meta)
-        parts["metadata"] = {n: value for n, value in members.items() if n != _FIELDS_OWNERS}
+        parts["metadata"] = {n: value for n, value in members.items() if n != MANAGED_FIELDS}
     return msgspec.json.encode(parts)

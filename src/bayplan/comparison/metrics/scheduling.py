@@ -14,7 +14,15 @@ from typing import Any, cast, final
 import msgspec
 from msgspec import Struct
 
-from bayplan.api.objects import NODE, POD, Node, Pod, decode
+from bayplan.api.objects import (
+    DISRUPTION_TARGET,
+    NODE,
+    POD,
+    PREEMPTION_BY_SCHEDULER,
+    Node,
+    Pod,
+    decode,
+)
 from bayplan.api.pod_requests import amounts, requested
 from bayplan.comparison.metrics.run_metric import RunMetric
 from bayplan.comparison.renumbering import renumbered
@@ -75,11 +83,6 @@ def _waited(group: PodGroupResult, members: list[PodResult]) -> Iterator[float]:
 # ---- preemptions ----------------------------------------------------------------------------
 
 
-#: Type and reason of the condition that a victim gets before it is deleted, as upstream.
-_DISRUPTION_TARGET = "DisruptionTarget"
-_BY_SCHEDULER = "PreemptionByScheduler"
-
-
 @final
 class Preemptions(RunMetric):
     """Attempts that nominated a node for preemption, and the victims."""
@@ -96,7 +99,7 @@ class Preemptions(RunMetric):
 
     def pod(self, old: PodInfo | None, new: PodInfo | None) -> None:
         if new is not None and any(
-            condition.type == _DISRUPTION_TARGET and condition.reason == _BY_SCHEDULER
+            condition.type == DISRUPTION_TARGET and condition.reason == PREEMPTION_BY_SCHEDULER
             for condition in new.pod.status.conditions or ()
         ):
             self._victims.add(new.uid)

@@ -15,7 +15,7 @@ from math import inf
 from typing import final
 
 from bayplan.api.object_meta import ObjectMeta
-from bayplan.api.objects import Pod
+from bayplan.api.objects import DEFAULT_SCHEDULER, Pod
 from bayplan.api.pod_groups import SCHEDULE_TIMED_OUT, GroupKey
 from bayplan.api.pod_requests import CPU, amounts
 from bayplan.api.quantity import QuantityError
@@ -39,7 +39,7 @@ from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.state.cache import ClusterView, Snapshot
 from bayplan.state.pod_group_trees import PodGroupTrees
 from bayplan.state.pod_groups import GroupState, MemberStatus
-from bayplan.state.pods import DEFAULT_SCHEDULER, PodInfo, pod_info
+from bayplan.state.pods import PodInfo, pod_info
 
 # ---- membership -----------------------------------------------------------------------------
 

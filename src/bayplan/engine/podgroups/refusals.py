@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct, field
 
-from bayplan.api.objects import Pod, PodSpec
+from bayplan.api.objects import DEFAULT_SCHEDULER, PREEMPT_LOWER_PRIORITY, Pod, PodSpec
 from bayplan.config.behaviour import Behaviour
 from bayplan.engine.failures import CLEAR_NOMINATION, Failure, failure_by_error
 from bayplan.engine.podgroups.trial import PassResult, UnplacedMember
@@ -20,13 +20,12 @@ from bayplan.framework.status import Code, Status, is_rejected, unschedulable
 from bayplan.framework.types import Nomination, QueuedPodInfo
 from bayplan.state.pod_group_trees import GroupTree
 from bayplan.state.pod_groups import GroupState
-from bayplan.state.pods import DEFAULT_SCHEDULER, PodInfo
+from bayplan.state.pods import PodInfo
 
 #: The beginning of messages about preemption for a group.
 UPSTREAM_PREFIX: Final = "pod group preemption: "
 
 _UNSCHEDULABLE: Final = "pod group is unschedulable"
-_PREEMPT_LOWER: Final = "PreemptLowerPriority"
 
 
 class PreemptionPlan(Struct, frozen=True):
@@ -244,7 +243,7 @@ def mismatch(
     group = state.group
     if group is None or not group.is_upstream:
         return ""
-    policy = (group.preemption_policy or _PREEMPT_LOWER) if groups_have_policies else None
+    policy = (group.preemption_policy or PREEMPT_LOWER_PRIORITY) if groups_have_policies else None
     root = _Root(f"podgroup/{state.key}", group.priority or 0, policy)
     return _first_difference(root, members, state.assigned(), texts)
 
@@ -258,7 +257,7 @@ def mismatch_in_tree(
 ) -> str:
     """As `mismatch`, for a tree of groups. Its root counts as the group."""
     spec = tree.group.spec
-    policy = (spec.preemption_policy or _PREEMPT_LOWER) if groups_have_policies else None
+    policy = (spec.preemption_policy or PREEMPT_LOWER_PRIORITY) if groups_have_policies else None
     root = _Root(f"compositepodgroup/{tree.key}", spec.priority or 0, policy)
     return _first_difference(root, members, tree.assigned(), texts)
 
@@ -296,7 +295,7 @@ def _difference(member: _Member, first: _Member, root: _Root, texts: GroupTexts)
         each.spec.scheduler_name or DEFAULT_SCHEDULER for each in (member, first)
     )
     policy, expected_policy = (
-        each.spec.preemption_policy or _PREEMPT_LOWER for each in (member, first)
+        each.spec.preemption_policy or PREEMPT_LOWER_PRIORITY for each in (member, first)
     )
     priority = member.spec.priority or 0
 

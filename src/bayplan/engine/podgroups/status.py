@@ -16,10 +16,10 @@ from typing import Any, Final, NamedTuple, final
 
 from msgspec import to_builtins
 
-from bayplan.api.objects import Pod
+from bayplan.api.objects import POD_SCHEDULED, Pod
 from bayplan.api.pod_groups import SCHEDULE_TIMED_OUT, GroupKey, PodGroup
 from bayplan.clock import Clock, epoch_of, rfc3339
-from bayplan.engine.outbox import POD_SCHEDULED, Outbox
+from bayplan.engine.outbox import Outbox
 from bayplan.engine.reservations import Reservation
 from bayplan.engine.waiting import Deadlines
 from bayplan.ports import PatchPodGroupStatus

@@ -46,8 +46,8 @@ from bayplan.framework.scoring import Choice, PluginScores, ScoreTable, total_sc
 from bayplan.framework.status import Rejection
 from bayplan.journal import NodeScore, PluginScore, RejectionCount
 from bayplan.rng import tie_index
-from bayplan.state.change_log import Facet
 from bayplan.state.columns import Floats, Int64s, Mask, NodeScores, Rows, is_any, places_of
+from bayplan.state.domain_counts import NODES_BY_DOMAIN, PODS_BY_DOMAIN
 from bayplan.state.node_table import NodeTable
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
@@ -60,9 +60,6 @@ CELLS_MAX = 512
 #: The number of sets of feasible cells that are remembered.
 _SUBSETS_MAX = 64
 
-#: What the counts and the domains of a row depend on.
-_FACETS = int(Facet.PODS | Facet.LABELS | Facet.NODE)
-_OF_DOMAINS = int(Facet.LABELS | Facet.NODE)
 
 #: The key of a cell: the domain, for each topology that has few domains; and the count, for each
 #: count of hosts.
@@ -342,11 +339,11 @@ class NodeCells:
         log = self._table.log
         if log.generation == self.generation:
             return
-        changes = log.few_since(self.generation, CHANGES_MAX, _FACETS)
+        changes = log.few_since(self.generation, CHANGES_MAX, PODS_BY_DOMAIN)
         if changes is None:
             raise RankingInvalid(TOO_MUCH_CHANGED)
         for _, bits in changes:
-            if bits & _OF_DOMAINS:
+            if bits & NODES_BY_DOMAIN:
                 raise RankingInvalid(NODES_CAME_OR_WENT)
         for row in dict(changes):
             self._count_again(row)

@@ -13,7 +13,12 @@ from bayplan.api.objects import (
     STORAGE_CLASS,
     ApiObject,
 )
-from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeClaim, StorageClass
+from bayplan.api.storage_objects import (
+    WAIT_FOR_FIRST_CONSUMER,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
 from bayplan.explain.diagnosis import Diagnosis
 from bayplan.explain.explanation import Change
 from bayplan.explain.fixes.commands import (
@@ -33,7 +38,6 @@ from bayplan.printable import printable
 _NODES_MAX = 4
 #: The number of lower counts of devices that are tried.
 _COUNTS_MAX = 8
-_LATE = "WaitForFirstConsumer"
 _NEW_CLASS = "on-demand"
 
 
@@ -77,7 +81,7 @@ def _missing_claim(model: ClusterModel, namespace: str, name: str) -> Iterator[O
     """A claim of a class that binds when its pod has a node. If there is no such class, a new one
     is created."""
     classes = [each for each in model.objects(STORAGE_CLASS) if isinstance(each, StorageClass)]
-    late = [each for each in classes if each.volume_binding_mode == _LATE]
+    late = [each for each in classes if each.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER]
     for each in late[:_NODES_MAX]:
         yield _creation(_claim(namespace, name, each.metadata.name))
     if not late:
@@ -105,7 +109,7 @@ def _storage_class(name: str, provisioner: str) -> dict[str, Any]:
         "kind": "StorageClass",
         "metadata": {"name": name},
         "provisioner": provisioner,
-        "volumeBindingMode": _LATE,
+        "volumeBindingMode": WAIT_FOR_FIRST_CONSUMER,
     }
 
 
@@ -146,12 +150,12 @@ def _late_binding(model: ClusterModel, claim: PersistentVolumeClaim) -> Iterator
     present = model.get(STORAGE_CLASS, "", name)
     if claim.spec.volume_name or not isinstance(present, StorageClass):
         return
-    if present.volume_binding_mode == _LATE:
+    if present.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER:
         return
     key = ObjectKey(STORAGE_CLASS, "", name)
     content = model.source.content(key) or plain(present)
     op = "replace" if "volumeBindingMode" in content else "add"
-    patch = ({"op": op, "path": "/volumeBindingMode", "value": _LATE},)
+    patch = ({"op": op, "path": "/volumeBindingMode", "value": WAIT_FOR_FIRST_CONSUMER},)
     version, _, kind = STORAGE_CLASS.partition(" ")
     manifest = {
         field: value
@@ -164,8 +168,8 @@ def _late_binding(model: ClusterModel, claim: PersistentVolumeClaim) -> Iterator
         if content["metadata"].get(field)
     }
     yield ObjectEdit(
-        f"let StorageClass {printable(name)} bind late: volumeBindingMode {_LATE} in place of "
-        f"{present.volume_binding_mode or 'Immediate'}",
+        f"let StorageClass {printable(name)} bind late: volumeBindingMode "
+        f"{WAIT_FOR_FIRST_CONSUMER} in place of {present.volume_binding_mode or 'Immediate'}",
         (
             Change(
                 verb="replace",
@@ -196,7 +200,10 @@ def _missing_volume(
             yield _creation(_volume(claim, name), harm=Harm.OBJECT)
         return
     storage_class = model.get(STORAGE_CLASS, "", claim.spec.storage_class_name or "")
-    if not isinstance(storage_class, StorageClass) or storage_class.volume_binding_mode != _LATE:
+    if (
+        not isinstance(storage_class, StorageClass)
+        or storage_class.volume_binding_mode != WAIT_FOR_FIRST_CONSUMER
+    ):
         return
     if not storage_class.provisioner.endswith("no-provisioner"):
         return

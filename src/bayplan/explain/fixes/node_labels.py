@@ -14,6 +14,7 @@ from bayplan.api.objects import (
     NODE,
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
+    REQUIRED,
     STORAGE_CLASS,
 )
 from bayplan.api.storage_objects import (
@@ -30,7 +31,6 @@ from bayplan.state.storage_infos import ClaimInfo
 
 #: A label of a volume → the label of its nodes. Nodes have the newer of two labels.
 _NODE_LABELS = {ZONE: ZONE, REGION: REGION, BETA_ZONE: ZONE, BETA_REGION: REGION}
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 #: Labels of a node, and a term of a node selector as JSON has it.
 Labels = dict[str, str]
@@ -69,7 +69,7 @@ def _of_pod(pod: PodInfo, present: Mapping[str, str]) -> Labels:
     spec = plain(pod.spec)
     selector = dict(spec.get("nodeSelector") or {})
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    terms = (affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or ()
+    terms = (affinity.get(REQUIRED) or {}).get("nodeSelectorTerms") or ()
     lacking = [_lacking_of(term, present) for term in terms]
     needed = {k: v for k, v in selector.items() if present.get(k) != v}
     return {**needed, **min(lacking, key=len, default={})}

@@ -18,6 +18,7 @@ from bayplan.explain.fixes.missing_objects import missing_objects
 from bayplan.explain.fixes.owners import Owners, manager_of, owner_text
 from bayplan.explain.fixes.rule_edits import nodes_of
 from bayplan.explain.fixes.taints import (
+    CONTROL_PLANE_NOTE,
     is_of_control_plane,
     is_of_hardware,
     taint_text,
@@ -35,7 +36,6 @@ from bayplan.sim.world.workloads.deployment_plan import rollout_limits
 #: The number of nodes that are tried for one kind of change.
 _NODES_MAX = 4
 _UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
-_CONTROL_PLANE_NOTE = "the control plane needs its nodes for itself"
 
 
 def object_edits(model: ClusterModel, owners: Owners, diagnosis: Diagnosis) -> Iterator[ObjectEdit]:
@@ -122,7 +122,7 @@ def _untaint(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[ObjectEdit]:
             f"remove the taint {removed} from node {printable(name)}",
             lambda name=name, keys=keys: taint_removal_command(name, sorted(keys)),
             harm=Harm.RISKY if is_risky else Harm.OBJECT,
-            note=_CONTROL_PLANE_NOTE if is_risky else "",
+            note=CONTROL_PLANE_NOTE if is_risky else "",
         )
 
 

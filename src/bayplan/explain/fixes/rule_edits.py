@@ -14,6 +14,7 @@ from bayplan.api.objects import (
     NODE,
     POD,
     PRIORITY_CLASS,
+    REQUIRED,
     ApiObject,
     Node,
     PriorityClass,
@@ -22,7 +23,12 @@ from bayplan.api.objects import (
 from bayplan.explain.diagnosis import Diagnosis
 from bayplan.explain.fixes.edits import EditNotPossibleError, Harm, PodEdit, Spec, plain
 from bayplan.explain.fixes.owners import Owners
-from bayplan.explain.fixes.taints import harm_of_tolerating, taint_text, untolerated
+from bayplan.explain.fixes.taints import (
+    CONTROL_PLANE_NOTE,
+    harm_of_tolerating,
+    taint_text,
+    untolerated,
+)
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.objects.workloads import TEMPLATE_HASH_LABEL
 from bayplan.plugins.node_affinity import NodeAffinity
@@ -31,8 +37,6 @@ from bayplan.state.pods import PodInfo
 
 #: How much of two words must agree so that one may be a typing error of the other.
 _TYPO_CUTOFF = 0.7
-_CONTROL_PLANE_NOTE = "the control plane needs its nodes for itself"
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _SKEW_STEPS_MAX = 12
 _TAINT_LISTS_MAX = 5
 _PRIORITY_CLASSES_MAX = 3
@@ -79,7 +83,7 @@ def _tolerations(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[PodEdit]
             _adding_tolerations(taints),
             harms[taints],
             is_accepted_for_pods=True,
-            note=_CONTROL_PLANE_NOTE if harms[taints] is Harm.RISKY else "",
+            note=CONTROL_PLANE_NOTE if harms[taints] is Harm.RISKY else "",
         )
 
 
@@ -182,7 +186,7 @@ def _wider_terms(spec: Spec, labels: Sequence[Mapping[str, str]]) -> Iterator[Po
     """Accept a value in the node affinity that a rejected node has. ``labels``: those of the
     rejected nodes."""
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    terms: list[dict[str, Any]] = (affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or []
+    terms: list[dict[str, Any]] = (affinity.get(REQUIRED) or {}).get("nodeSelectorTerms") or []
     for index, term in enumerate(terms):
         for expression in term.get("matchExpressions") or ():
             if expression.get("operator") != "In":
@@ -195,7 +199,7 @@ def _wider_terms(spec: Spec, labels: Sequence[Mapping[str, str]]) -> Iterator[Po
                     expression: dict[str, Any] = expression,
                     other: str = other,
                 ) -> None:
-                    required = changed["affinity"]["nodeAffinity"][_REQUIRED]
+                    required = changed["affinity"]["nodeAffinity"][REQUIRED]
                     listed = required["nodeSelectorTerms"][index]["matchExpressions"]
                     position = listed.index(expression)
                     listed[position] = {**expression, "values": [*expression["values"], other]}
@@ -231,7 +235,7 @@ def _selector(spec: Spec) -> Iterator[PodEdit]:
 
 def _node_affinity(spec: Spec) -> Iterator[PodEdit]:
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    terms: list[dict[str, Any]] = (affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or []
+    terms: list[dict[str, Any]] = (affinity.get(REQUIRED) or {}).get("nodeSelectorTerms") or []
     if any(term.get("matchFields") for term in terms):
         return  # A DaemonSet made the pod for this node.
     for index, term in enumerate(terms):
@@ -241,14 +245,14 @@ def _node_affinity(spec: Spec) -> Iterator[PodEdit]:
             def apply(
                 changed: Spec, i: int = index, field: str = field, e: dict[str, Any] = expression
             ) -> None:
-                listed = changed["affinity"]["nodeAffinity"][_REQUIRED]["nodeSelectorTerms"][i]
+                listed = changed["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"][i]
                 listed[field] = [each for each in listed[field] if each != e]
 
             yield PodEdit(f"drop {expression_text(expression)} from the node affinity", apply)
     if terms:
 
         def apply_all(changed: Spec) -> None:
-            del changed["affinity"]["nodeAffinity"][_REQUIRED]
+            del changed["affinity"]["nodeAffinity"][REQUIRED]
 
         text = " or ".join(term_text(term) for term in terms)
         yield PodEdit(f"drop the required node affinity ({text})", apply_all)
@@ -344,7 +348,7 @@ def _spreading(spec: Spec) -> Iterator[PodEdit]:
 def _corrected_affinity(model: ClusterModel, pod: PodInfo, spec: Spec) -> Iterator[PodEdit]:
     """The nearest label that pods have, for an affinity to pods that do not exist."""
     rules: dict[str, Any] = (spec.get("affinity") or {}).get("podAffinity") or {}
-    terms: list[dict[str, Any]] = rules.get(_REQUIRED) or []
+    terms: list[dict[str, Any]] = rules.get(REQUIRED) or []
     counts = model.once(_pod_labels) if terms else {}
     for index, term in enumerate(terms):
         labels = (term.get("labelSelector") or {}).get("matchLabels") or {}
@@ -359,7 +363,7 @@ def _corrected_affinity(model: ClusterModel, pod: PodInfo, spec: Spec) -> Iterat
                     old: str = key,
                     new: tuple[str, str] = (other_key, other),
                 ) -> None:
-                    term = changed["affinity"]["podAffinity"][_REQUIRED][index]
+                    term = changed["affinity"]["podAffinity"][REQUIRED][index]
                     del term["labelSelector"]["matchLabels"][old]
                     term["labelSelector"]["matchLabels"][new[0]] = new[1]
 
@@ -373,13 +377,13 @@ def _hash_in_anti_affinity(owners: Owners, pod: PodInfo, spec: Spec) -> Iterator
     if not _is_of_deployment(owners, pod):
         return
     rules: dict[str, Any] = (spec.get("affinity") or {}).get("podAntiAffinity") or {}
-    for index, term in enumerate(rules.get(_REQUIRED) or ()):
+    for index, term in enumerate(rules.get(REQUIRED) or ()):
         keys: list[str] = list(term.get("matchLabelKeys") or ())
         if TEMPLATE_HASH_LABEL in keys:
             continue
 
         def add(changed: Spec, index: int = index, keys: list[str] = keys) -> None:
-            term = changed["affinity"]["podAntiAffinity"][_REQUIRED][index]
+            term = changed["affinity"]["podAntiAffinity"][REQUIRED][index]
             term["matchLabelKeys"] = [*keys, TEMPLATE_HASH_LABEL]
 
         where = printable(term.get("topologyKey", ""))
@@ -390,15 +394,15 @@ def _hash_in_anti_affinity(owners: Owners, pod: PodInfo, spec: Spec) -> Iterator
 def _pod_affinity(spec: Spec) -> Iterator[PodEdit]:
     for field, what in (("podAffinity", "affinity"), ("podAntiAffinity", "anti-affinity")):
         rules: dict[str, Any] = (spec.get("affinity") or {}).get(field) or {}
-        terms: list[dict[str, Any]] = rules.get(_REQUIRED) or []
+        terms: list[dict[str, Any]] = rules.get(REQUIRED) or []
         for term in terms:
 
             def apply(changed: Spec, field: str = field, term: dict[str, Any] = term) -> None:
                 listed = changed["affinity"][field]
-                remaining = [each for each in listed[_REQUIRED] if each != term]
-                if len(remaining) == len(listed[_REQUIRED]):
+                remaining = [each for each in listed[REQUIRED] if each != term]
+                if len(remaining) == len(listed[REQUIRED]):
                     raise EditNotPossibleError("the term is not there")
-                listed[_REQUIRED] = remaining
+                listed[REQUIRED] = remaining
 
             where = printable(term.get("topologyKey", ""))
             selector = selector_text(term.get("labelSelector"))

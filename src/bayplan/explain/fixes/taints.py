@@ -16,6 +16,7 @@ from bayplan.printable import printable
 from bayplan.state.pods import PodInfo
 
 _CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
+CONTROL_PLANE_NOTE = "the control plane needs its nodes for itself"
 _HARDWARE = re.compile(r"gpu|tpu|accelerator|neuron|fpga|habana|gaudi|nvidia|cuda", re.IGNORECASE)
 
 

@@ -45,7 +45,7 @@ from bayplan.framework.status import Code
 from bayplan.model.autoscalers import autoscaled
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.objects.keys import ObjectKey
-from bayplan.objects.workloads import is_mirror, ordinal_of, pod_name
+from bayplan.objects.workloads import DELETION_COST_ANNOTATION, is_mirror, ordinal_of, pod_name
 from bayplan.printable import printable
 from bayplan.state.pods import PodInfo
 
@@ -57,7 +57,6 @@ _REMOVED_MAX = 12
 SCALABLE = frozenset((DEPLOYMENT, REPLICA_SET, STATEFUL_SET, REPLICATION_CONTROLLER, JOB))
 #: Controllers for which the annotation counts.
 _RANKING = frozenset((DEPLOYMENT, REPLICA_SET, REPLICATION_CONTROLLER))
-_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _COST = -1000
 #: Upstream: pkg/apis/scheduling (HighestUserDefinablePriority).
 _CRITICAL_FROM = 1_000_000_001
@@ -305,7 +304,7 @@ class _Part:
 
 def _mark(pod: PodInfo) -> _Part:
     key = ObjectKey(POD, pod.namespace, pod.name)
-    annotations = {**pod.annotations, _DELETION_COST: str(_COST)}
+    annotations = {**pod.annotations, DELETION_COST_ANNOTATION: str(_COST)}
     path = "/metadata/annotations"
     change = Change(
         verb="patch",
@@ -314,7 +313,7 @@ def _mark(pod: PodInfo) -> _Part:
         namespace=pod.namespace,
         patch=({"op": "add", "path": path, "value": annotations},),
     )
-    return _Part("", change, lambda: annotation_command(key, _DELETION_COST, _COST))
+    return _Part("", change, lambda: annotation_command(key, DELETION_COST_ANNOTATION, _COST))
 
 
 def _smaller(owner: ObjectKey, size: int, count: int) -> _Part:

@@ -15,7 +15,7 @@ from typing import final
 
 from msgspec import Struct
 
-from bayplan.api.objects import Condition, PodStatus
+from bayplan.api.objects import DISRUPTION_TARGET, PREEMPTION_BY_SCHEDULER, Condition, PodStatus
 from bayplan.clock import rfc3339
 from bayplan.framework.handle import Handle
 from bayplan.framework.preemption import Victims
@@ -33,8 +33,6 @@ from bayplan.state.pods import PodInfo
 # ---- what the API and the log are sent ------------------------------------------------------
 
 
-DISRUPTION_TARGET = "DisruptionTarget"
-PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
 POD, POD_GROUP, COMPOSITE = "pod", "podgroup", "compositepodgroup"
 #: The beginning of the message for a pod, or for members of a group; upstream's words.
 PREFIX, GROUP_PREFIX = "preemption: ", "pod group preemption: "

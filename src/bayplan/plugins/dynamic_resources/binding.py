@@ -6,7 +6,7 @@ names the resourceVersion that it changes. After a conflict the claim is read an
 write without an answer is not repeated before the claim was read. Upstream: bindClaim, deleteClaim.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -28,7 +28,6 @@ CONFLICT_TRIES = 5
 CONFLICT_DELAY_SECONDS = 0.01
 
 Patch = dict[str, Any]
-Write = Callable[[BindPort], Awaitable[None]]
 
 
 class BindingError(Exception):

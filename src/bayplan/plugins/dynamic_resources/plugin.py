@@ -39,7 +39,7 @@ from bayplan.framework.events import (
     QueueingHint,
     queue_if,
 )
-from bayplan.framework.handle import Handle
+from bayplan.framework.handle import Handle, Write
 from bayplan.framework.plugin import (
     Caching,
     EnqueueExtensions,
@@ -558,7 +558,7 @@ class DynamicResources(
         """Whether no member that shares the allocation has written it."""
         return self.handle.devices.resource_claims.pending_allocation(claim.uid) is allocation
 
-    def _take_back(self, claim: ResourceClaim, pod_uid: str, write: binding.Write) -> None:
+    def _take_back(self, claim: ResourceClaim, pod_uid: str, write: Write) -> None:
         """Remove the pod's reservation, or the devices of its claim.
 
         The pod's next PreBind waits for the write, because its attempt may not have seen the write
@@ -631,7 +631,7 @@ class DynamicResources(
         attempt.reserved.clear()
 
 
-def _perform(handle: Handle, claim: ResourceClaim, write: binding.Write) -> None:
+def _perform(handle: Handle, claim: ResourceClaim, write: Write) -> None:
     handle.perform(f"ResourceClaim {claim.key}", write)
 
 

@@ -24,14 +24,11 @@ from bayplan.api.device_objects import (
     DeviceToleration,
     ExactDeviceRequest,
 )
+from bayplan.api.objects import NO_EXECUTE, NO_SCHEDULE
 from bayplan.plugins.dynamic_resources.pools import AllocationError, Candidate
 from bayplan.state.device_table import Amounts
 
 # ---- requests -------------------------------------------------------------------------------
-
-
-_NO_EXECUTE = "NoExecute"
-_NO_SCHEDULE = "NoSchedule"
 
 
 class Request(Struct, frozen=True, eq=False):
@@ -67,7 +64,7 @@ class Request(Struct, frozen=True, eq=False):
         """Whether the request tolerates all of these taints. Taints with an unknown effect count
         only with ``all_have_effects``."""
         return all(
-            (taint.effect not in (_NO_EXECUTE, _NO_SCHEDULE) and not all_have_effects)
+            (taint.effect not in (NO_EXECUTE, NO_SCHEDULE) and not all_have_effects)
             or any(_tolerates(toleration, taint) for toleration in self.tolerations)
             for taint in taints or ()
         )

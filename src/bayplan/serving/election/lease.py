@@ -17,6 +17,7 @@ import msgspec
 from bayplan.adapters.live.client import ApiClient
 from bayplan.adapters.live.errors import read_answer
 from bayplan.adapters.live.rate_limit import Lane
+from bayplan.config.schema import KUBE_SCHEDULER_NAMESPACE
 from bayplan.ports import WatchDroppedError
 from bayplan.rng import unique_token
 from bayplan.serving.election.election import LeaseRecord, identity_of
@@ -25,8 +26,6 @@ from bayplan.serving.election.election import LeaseRecord, identity_of
 
 
 _NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-#: Used outside of a pod, as upstream.
-DEFAULT_NAMESPACE = "kube-system"
 
 
 def own_namespace(namespace_file: Path = _NAMESPACE_FILE) -> str:
@@ -35,9 +34,9 @@ def own_namespace(namespace_file: Path = _NAMESPACE_FILE) -> str:
     if from_environment:
         return from_environment
     try:
-        return namespace_file.read_text(encoding="utf-8").strip() or DEFAULT_NAMESPACE
+        return namespace_file.read_text(encoding="utf-8").strip() or KUBE_SCHEDULER_NAMESPACE
     except OSError:
-        return DEFAULT_NAMESPACE
+        return KUBE_SCHEDULER_NAMESPACE
 
 
 def new_identity() -> str:

@@ -22,6 +22,7 @@ from bayplan.api.objects import (
     NO_SCHEDULE,
     NODE,
     POD,
+    REQUIRED,
     Node,
     Pod,
     Toleration,
@@ -35,7 +36,6 @@ from bayplan.sim.input.workload import Content, has_ended
 # ---- DaemonSets -----------------------------------------------------------------------------
 
 
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 #: The metadata that the pods of one template share.
 _COPIED = ("namespace", "labels", "annotations", "ownerReferences")
 _NO_EXECUTE_TAINTS = ("not-ready", "unreachable")
@@ -79,7 +79,7 @@ def daemon_pod(pod: Content, node_name: str) -> Content:
     spec = pod["spec"]
     affinity = spec.get("affinity") or {}
     term = {"matchFields": [{"key": NODE_NAME_FIELD, "operator": "In", "values": [node_name]}]}
-    nodes = {**(affinity.get("nodeAffinity") or {}), _REQUIRED: {"nodeSelectorTerms": [term]}}
+    nodes = {**(affinity.get("nodeAffinity") or {}), REQUIRED: {"nodeSelectorTerms": [term]}}
     own: list[Content] = list(spec.get("tolerations") or ())
     added = [one for one in _tolerations(bool(spec.get("hostNetwork"))) if one not in own]
     changed = {"affinity": {**affinity, "nodeAffinity": nodes}, "tolerations": own + added}
@@ -110,7 +110,7 @@ def target_node(pod: Content) -> str | None:
         name: str = spec["nodeName"]
         return name
     affinity: Any = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    for term in (affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or ():
+    for term in (affinity.get(REQUIRED) or {}).get("nodeSelectorTerms") or ():
         for field in term.get("matchFields") or ():
             if field.get("key") == NODE_NAME_FIELD and field.get("values"):
                 named: str = field["values"][0]

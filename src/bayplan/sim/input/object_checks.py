@@ -30,7 +30,7 @@ from bayplan.api.admission_objects import LIMIT_RANGE
 from bayplan.api.device_objects import RESOURCE_CLAIM_TEMPLATE
 from bayplan.api.field_tables import unknown_fields
 from bayplan.api.objects import POD, PRIORITY_CLASS, decoded_kinds
-from bayplan.durations import DurationError, parse_duration
+from bayplan.durations import DURATION_ANNOTATION, DurationError, parse_duration
 from bayplan.objects.keys import ObjectKey, is_namespaced, key_of, kind_of
 from bayplan.problems import Problem, joined, not_a_text, wrong
 from bayplan.sim.input.controller_kinds import CONTROLLERS
@@ -40,7 +40,7 @@ from bayplan.sim.input.foreign_files import has_action, template_message
 from bayplan.sim.input.likely_mistakes import LikelyMistakes
 from bayplan.sim.input.sources import OWN_API_VERSION, OWN_KINDS
 from bayplan.sim.input.stored_objects import StoredObjects
-from bayplan.sim.input.workload import DURATION_ANNOTATION, WHEN_DONE, WHEN_DONE_ANNOTATION, Content
+from bayplan.sim.input.workload import WHEN_DONE, WHEN_DONE_ANNOTATION, Content
 
 # ---- object index ---------------------------------------------------------------------------
 

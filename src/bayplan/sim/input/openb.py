@@ -20,9 +20,10 @@ from typing import Any, NamedTuple
 
 from bayplan.adapters.embedded.field_validation import DNS_SUBDOMAIN, is_dns_subdomain
 from bayplan.api.objects import HOSTNAME_LABEL
+from bayplan.durations import DURATION_ANNOTATION
 from bayplan.objects.keys import DEFAULT_NAMESPACE
 from bayplan.problems import Problem, wrong
-from bayplan.sim.input.workload import DURATION_ANNOTATION, WHEN_DONE_ANNOTATION, Content
+from bayplan.sim.input.workload import WHEN_DONE_ANNOTATION, Content
 
 GPU = "nvidia.com/gpu"
 GPU_MODEL_LABEL = "bayplan.dev/gpu-model"

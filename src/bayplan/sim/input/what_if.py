@@ -32,7 +32,7 @@ from bayplan.api.device_objects import RESOURCE_SLICE
 from bayplan.api.objects import CSI_NODE, DAEMON_SET, HOSTNAME_LABEL, NODE, POD
 from bayplan.config.decoding import decode
 from bayplan.durations import DurationError, parse_duration
-from bayplan.objects.keys import key_of, object_key
+from bayplan.objects.keys import DEFAULT_NAMESPACE, key_of, object_key
 from bayplan.objects.pools import is_broken, names_of_copies, objects_of_copy
 from bayplan.objects.workloads import controller_reference
 from bayplan.problems import BadInputError, Problem, suggestion, wrong
@@ -43,7 +43,6 @@ from bayplan.sim.input.object_checks import ObjectIndex
 from bayplan.sim.input.scenario import Action
 from bayplan.sim.input.sources import OWN_API_VERSION, WHAT_IF
 from bayplan.sim.input.workload import Content, Verb
-from bayplan.state.pods import DEFAULT_NAMESPACE
 
 #: More new nodes than the largest clusters have are a typing error.
 NODES_MAX = 100_000

@@ -22,8 +22,6 @@ Content = dict[str, Any]
 
 _POD_VERSION, _POD_KIND = POD.split()
 
-#: How long a pod runs once it is bound: a duration.
-DURATION_ANNOTATION = "bayplan.dev/duration"
 #: The end of such a pod: "succeed" (the default) or "delete".
 WHEN_DONE_ANNOTATION = "bayplan.dev/when-done"
 WHEN_DONE = ("succeed", "delete")

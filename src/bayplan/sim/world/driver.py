@@ -25,7 +25,7 @@ from bayplan.adapters.embedded.versioned_store import PodChange, StoredObject
 from bayplan.api.finalizers import FOREGROUND, ORPHAN
 from bayplan.api.objects import JOB, NAMESPACE, NODE, POD, STATEFUL_SET, Pod
 from bayplan.clock import Clock
-from bayplan.durations import DurationError, parse_duration
+from bayplan.durations import DURATION_ANNOTATION, DurationError, parse_duration
 from bayplan.lazy_loader import built
 from bayplan.objects.keys import (
     ObjectKey,
@@ -40,7 +40,6 @@ from bayplan.ports import ApiError
 from bayplan.sim.input.controller_kinds import CONTROLLERS
 from bayplan.sim.input.controller_pods import is_daemon_pod, target_node
 from bayplan.sim.input.workload import (
-    DURATION_ANNOTATION,
     WHEN_DONE_ANNOTATION,
     Content,
     DrainOptions,

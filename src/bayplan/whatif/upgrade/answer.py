@@ -14,14 +14,13 @@ from bayplan.answers.document import Answer, Rows, Value
 from bayplan.answers.table import BLANK, Table, name_columns, number_columns
 from bayplan.config.loading import FEATURE_GATES_FLAG
 from bayplan.whatif.text import note_lines
+from bayplan.whatif.upgrade.causes import How
 from bayplan.whatif.upgrade.configuration import ConfigFinding
 
 #: waits: the pod no longer fits; fits: it begins to fit; moves: other nodes are the best; evicts:
 #: it waits, and preemption takes other pods or another node; message: it waits with another
 #: message.
 What: TypeAlias = Literal["waits", "fits", "moves", "evicts", "message"]
-#: The kinds of causes; see `causes`.
-How: TypeAlias = Literal["alone", "each", "together", "either"]
 
 _TEXTS: dict[What, tuple[str, str]] = {
     "waits": ("fits no more", "fit no more"),

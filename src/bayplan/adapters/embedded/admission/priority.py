@@ -16,11 +16,16 @@ from bayplan.adapters.embedded.api_errors import ForbiddenError
 from bayplan.adapters.embedded.api_validation import SYSTEM_PRIORITY_CLASSES
 from bayplan.adapters.embedded.versioned_store import VersionedStore
 from bayplan.api.composite_pod_groups import COMPOSITE_POD_GROUP
-from bayplan.api.objects import POD, PRIORITY_CLASS, ApiObject, PriorityClass
+from bayplan.api.objects import (
+    POD,
+    PREEMPT_LOWER_PRIORITY,
+    PRIORITY_CLASS,
+    ApiObject,
+    PriorityClass,
+)
 from bayplan.api.pod_groups import BUILT_IN_KINDS, UPSTREAM_GROUP, api_group_of
 from bayplan.objects.keys import Content, ObjectKey
 
-PREEMPT_LOWER_PRIORITY = "PreemptLowerPriority"
 #: Kubernetes' own kinds of groups.
 _GROUPS = (
     *(kind for kind in BUILT_IN_KINDS if api_group_of(kind) == UPSTREAM_GROUP),

@@ -20,7 +20,9 @@ from typing import Any, final
 from msgspec import Struct, field
 
 from bayplan.api.objects import DAEMON_SET, REPLICA_SET, REPLICATION_CONTROLLER
+from bayplan.durations import DURATION_ANNOTATION
 from bayplan.objects.keys import Content, ObjectKey, key_of, kind_of
+from bayplan.objects.workloads import DELETION_COST_ANNOTATION
 from bayplan.sim.input.controller_pods import (
     DaemonTemplate,
     is_active,
@@ -30,7 +32,7 @@ from bayplan.sim.input.controller_pods import (
     replica_count,
     target_node,
 )
-from bayplan.sim.input.workload import DURATION_ANNOTATION, has_ended
+from bayplan.sim.input.workload import has_ended
 
 # ---- the pods of a controller ---------------------------------------------------------------
 
@@ -167,7 +169,6 @@ def _replicas(controller: Content, pods: OwnedPods, surroundings: Surroundings) 
 
 
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
-_COST_ANNOTATION = "controller.kubernetes.io/pod-deletion-cost"
 
 
 def first_to_go(
@@ -224,7 +225,7 @@ def ranked_for_removal(pods: Iterable[Content]) -> list[Content]:
 
 def _deletion_cost(pod: Content) -> int:
     try:
-        return int((pod["metadata"].get("annotations") or {}).get(_COST_ANNOTATION, 0))
+        return int((pod["metadata"].get("annotations") or {}).get(DELETION_COST_ANNOTATION, 0))
     except ValueError:
         return 0
 
