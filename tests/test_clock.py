@@ -1,8 +1,18 @@
 """Clocks are passed in."""
 
+import time  # noqa: TID251 - only to set the zone of the process
+
 import pytest
 
-from bayplan.clock import ManualClock, RealClock, cpu_seconds, go_duration, rfc3339, rfc3339_micro
+from bayplan.clock import (
+    ManualClock,
+    RealClock,
+    cpu_seconds,
+    epoch_of,
+    go_duration,
+    rfc3339,
+    rfc3339_micro,
+)
 
 
 def test_a_manual_clock_stands_still_until_it_is_advanced():
@@ -39,6 +49,18 @@ def test_whole_seconds_of_the_real_clock_are_whole_seconds_of_the_wall_clock(
 
 def test_time_stamps_have_the_format_of_the_api():
     assert rfc3339(ManualClock.EPOCH_SECONDS + 61.9) == "2026-01-01T00:01:01Z"
+
+
+def test_a_time_stamp_without_a_zone_is_of_utc_wherever_the_process_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Asia/Tokyo")
+        time.tzset()
+        seconds = [epoch_of(f"1970-01-02T00:00:00{zone}") for zone in ("", "Z", "+09:00")]
+    time.tzset()
+    assert seconds == [86400, 86400, 54000]
+    assert epoch_of("soon") is epoch_of(None) is None
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import lru_cache, partial
-from typing import Protocol, final
+from typing import Any, Protocol, final
 
 
 class Clock(Protocol):
@@ -71,12 +71,14 @@ def rfc3339(epoch_seconds: float) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def epoch_of(stamp: str) -> float | None:
-    """Seconds since 1970 UTC of a time stamp of the API; None if the text is not a time stamp."""
+def epoch_of(stamp: Any) -> float | None:
+    """Seconds since 1970 UTC of a time stamp of the API; None if the value is not a time stamp. A
+    time without a zone is one of UTC, wherever the process runs."""
     try:
-        return datetime.fromisoformat(stamp).timestamp()
-    except ValueError:
+        moment = datetime.fromisoformat(stamp)
+    except (TypeError, ValueError):
         return None
+    return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def rfc3339_micro(epoch_seconds: float) -> str:

@@ -22,7 +22,6 @@ overwrites it at once.
 import re
 from collections import Counter, deque
 from collections.abc import Callable
-from datetime import datetime
 from typing import NamedTuple, cast, final
 
 from msgspec import Struct, field
@@ -38,6 +37,7 @@ from bayplan.api.disruption_objects import (
 from bayplan.api.object_meta import controller_of
 from bayplan.api.objects import POD, TERMINAL_PHASES, ObjectMeta, Pod
 from bayplan.api.selectors import Selector, SelectorError, label_selector
+from bayplan.clock import epoch_of
 from bayplan.objects.keys import Content, ObjectKey, key_of_owner
 from bayplan.ports import ApiError
 
@@ -129,11 +129,10 @@ class _TrackedBudget(Struct):
         member = self.pods.get(name)
         if member is None or member.is_leaving:
             return False
-        try:
-            passed = datetime.fromisoformat(stamp) - datetime.fromisoformat(since)
-        except (TypeError, ValueError):
+        evicted, now = epoch_of(since), epoch_of(stamp)
+        if evicted is None or now is None:
             return False
-        return passed.total_seconds() <= _DELETION_SECONDS_MAX
+        return now - evicted <= _DELETION_SECONDS_MAX
 
     def _expected_counts(self, spec: PodDisruptionBudgetSpec, scale_of: ScaleOf) -> tuple[int, int]:
         """(expected number of pods, desired number of healthy pods)."""

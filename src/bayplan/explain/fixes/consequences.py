@@ -19,7 +19,6 @@ The next step of a controller follows from the plans of a simulation
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import takewhile
 from typing import cast, final
 
@@ -37,6 +36,7 @@ from bayplan.api.objects import (
     STATEFUL_SET,
     Pod,
 )
+from bayplan.clock import epoch_of
 from bayplan.explain.explanation import Change
 from bayplan.explain.fixes.edits import EditNotPossibleError, patched, plain
 from bayplan.explain.fixes.owners import Owners
@@ -467,7 +467,7 @@ class Consequences:
 
     def _surroundings(self, key: ObjectKey, pods: Iterable[Content]) -> Surroundings:
         stamps = (pod["metadata"].get("creationTimestamp") for pod in pods)
-        newest = max((_epoch_seconds(stamp) for stamp in stamps if stamp), default=0.0)
+        newest = max((epoch_of(stamp) or 0.0 for stamp in stamps), default=0.0)
         return Surroundings(
             now_seconds=max(self._model.source.epoch_seconds, newest),
             exists=lambda key: self._model.get(*key) is not None,
@@ -581,10 +581,3 @@ def _refusals() -> Iterator[None]:
         yield
     except BadInputError as refusal:
         raise EditNotPossibleError(str(refusal)) from None
-
-
-def _epoch_seconds(stamp: str) -> float:
-    try:
-        return datetime.fromisoformat(stamp).timestamp()
-    except ValueError:
-        return 0.0

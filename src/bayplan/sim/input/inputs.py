@@ -10,7 +10,6 @@ preemption prefers pods that started last, and groups queue by age.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, final
 
 from msgspec import Struct
@@ -18,7 +17,7 @@ from msgspec import Struct
 from bayplan.adapters.embedded.admission.plugin_set import DEFAULT_PLUGINS, PluginSet
 from bayplan.adapters.embedded.pod_gc_controller import PodGcTimes
 from bayplan.api.objects import NAMESPACE, ApiObject
-from bayplan.clock import ManualClock, rfc3339
+from bayplan.clock import ManualClock, epoch_of, rfc3339
 from bayplan.config.cluster_version import ReportedReleases
 from bayplan.objects.keys import key_of, kind_of
 from bayplan.objects.object_store import ObjectStore
@@ -78,7 +77,7 @@ def moved_back(content: Content, shift: float) -> Content:
     if not shift:
         return content
     for part, field in _STAMPS:
-        seconds = _seconds(members(content, part).get(field))
+        seconds = epoch_of(members(content, part).get(field))
         if seconds is not None:
             content = {
                 **content,
@@ -94,18 +93,9 @@ def _times(contents: Iterable[Content]) -> Iterable[float]:
                 continue
             members = content[part]
             stamp = members.get(field) if isinstance(members, dict) else None
-            seconds = None if stamp is None else _seconds(stamp)
+            seconds = epoch_of(stamp)
             if seconds is not None:
                 yield seconds
-
-
-def _seconds(stamp: Any) -> float | None:
-    """Seconds since 1970; None: the value is no time stamp."""
-    try:
-        moment = datetime.fromisoformat(stamp)
-    except (TypeError, ValueError):
-        return None
-    return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
 
 
 # ---- inputs ---------------------------------------------------------------------------------

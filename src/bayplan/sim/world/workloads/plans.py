@@ -14,12 +14,12 @@ Upstream: pkg/controller/{replicaset,replication,daemon}.
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import datetime
 from typing import Any, final
 
 from msgspec import Struct, field
 
 from bayplan.api.objects import DAEMON_SET, REPLICA_SET, REPLICATION_CONTROLLER
+from bayplan.clock import epoch_of
 from bayplan.durations import DURATION_ANNOTATION
 from bayplan.objects.keys import Content, ObjectKey, key_of, kind_of
 from bayplan.objects.workloads import DELETION_COST_ANNOTATION
@@ -247,10 +247,8 @@ def creation_seconds(content: Content) -> float:
 
 def _seconds(stamp: str | None) -> float:
     """A time stamp in seconds since 1970. A missing one counts as later than all others."""
-    try:
-        return datetime.fromisoformat(stamp or "").timestamp()
-    except ValueError:
-        return math.inf
+    seconds = epoch_of(stamp)
+    return math.inf if seconds is None else seconds
 
 
 def _age_power(since_seconds: float, now_seconds: float) -> int:
