@@ -22,6 +22,7 @@ from bayplan.state.columns import INITIAL_CAPACITY
 from bayplan.state.pods import PodInfo
 from bayplan.testing import node
 from tests.engine.kit import Engine, waiting_pod
+from tests.engine.reuse_kinds import KINDS
 
 #: The plugins of the default profile.
 DEFAULT_PROFILE: dict[str, Any] = {"plugins": {}}
@@ -85,6 +86,13 @@ def outcome(attempt: Callable[[Scheduler], None], **options: Any) -> Any:
         pytest.param({"cpu": "300m", "host_ports": [80]}, id="one host port a node"),
         pytest.param({"cpu": "1700m"}, id="one fills a small node"),
         pytest.param({"cpu": "10"}, id="too large for every node"),
+        *(
+            pytest.param(KINDS[kind], id=kind)
+            for kind in ("spread hard", "spread soft", "apart", "together", "likes company")
+        ),
+        pytest.param(
+            {**KINDS["spread hard"], **KINDS["likes company"]}, id="counts of two plugins"
+        ),
     ],
 )
 def test_a_run_leaves_records_effects_and_metrics_of_one_attempt_after_another(

@@ -18,11 +18,11 @@ rows that changed. In every other case the pod gets a cycle. A plugin that takes
 Permit, an extender, a sample of the nodes or a score graph rules runs out.
 
 Pods that are popped together are placed together where a placement changes nothing but amounts and
-host ports that the ranking has seen before. Then all choices are made first (`choices`), and the
-clock, the comparisons, the node table, the queue and the counts are used once for all of them. A
-node that becomes full as another one did before leaves the choice. The next check of the cache, and
-a pod that differs, end this stretch. Members of groups are chosen for in the same way, pass by pass
-(`podgroups/trial.py`).
+host ports that the ranking has seen before, and the pods that cells count. Then all choices are
+made first (`ranking/choices.py`), and the clock, the comparisons, the node table, the queue and the
+counts are used once for all of them. A node that becomes full as another one did before leaves the
+choice. The next check of the cache, and a pod that differs, end this stretch. Members of groups are
+chosen for in the same way, pass by pass (`podgroups/trial.py`).
 
 Metrics count each attempt of a run as a cycle would. What takes no time is observed as 0 seconds,
 and attempts that are made together take equally long. A plugin that is not called counts no
@@ -41,10 +41,11 @@ from bayplan.engine.cycle_answer import CycleAnswer
 from bayplan.engine.pinned_node import PinnedNode, pinned_node_of
 from bayplan.engine.placements import PlacedPod, Placements
 from bayplan.engine.podgroups.trial import TrialSetup
+from bayplan.engine.ranking.choices import MovingCells, choices
 from bayplan.engine.ranking.evaluation_plan import RankingInvalid, SingleNodeEvaluator
 from bayplan.engine.ranking.node_cells import CellAnswer, NodeCells
 from bayplan.engine.ranking.node_feasibility import FEASIBLE
-from bayplan.engine.ranking.ranked_nodes import CHANGES_MAX, SCORED_MIN, RankedNodes, choices
+from bayplan.engine.ranking.ranked_nodes import CHANGES_MAX, SCORED_MIN, RankedNodes
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.reuse.entry import CachedPreState, SignatureEntry
 from bayplan.engine.unplaced_pods import FailedAttempt, UnplacedPods
@@ -264,7 +265,11 @@ class Runs:
             scores = answer.best_scores(lines_max) if lines_max else ()
             chosen = ((choice, scores, answer.feasibility.for_journal()),)
         else:
-            chosen = self._chosen(run, run.ranking, pods, lines_max)
+            equal = self._equal(run, pods)
+            if isinstance(answer, CellAnswer):
+                chosen = self._chosen_by_cells(run, answer, equal, lines_max)
+            else:
+                chosen = self._chosen(run, run.ranking, equal, lines_max)
             pods = pods[: len(chosen)]
         count, now = len(pods), self._clock.now()
         self.attempt_count += count
@@ -316,14 +321,28 @@ class Runs:
         pods: Sequence[QueuedPodInfo],
         lines_max: int,
     ) -> Sequence[_Chosen]:
-        """The choices for the first pods."""
+        """The choices for the first of these pods."""
         counts, feasibility = ranking.feasibility.counts, ranking.feasibility.for_journal()
         chosen: list[_Chosen] = []
-        for choice in choices(ranking, self._seed, self._equal(run, pods), run.uses):
+        for choice in choices(ranking, self._seed, pods, run.uses):
             if counts[FEASIBLE] != feasibility[0]:
                 feasibility = ranking.feasibility.for_journal()
             scores = ranking.best_scores(lines_max) if lines_max else ()
             chosen.append((choice, scores, feasibility))
+        return chosen
+
+    def _chosen_by_cells(
+        self, run: Run, answer: CellAnswer, pods: Sequence[QueuedPodInfo], lines_max: int
+    ) -> Sequence[_Chosen]:
+        """The same where cells answer: each placement changes what they count. No term comes with
+        it, because the cells would not fit if the pod before had brought one."""
+        moving = MovingCells(answer, pods[0].pod.shape)
+        chosen: list[_Chosen] = []
+        for choice in choices(moving, self._seed, pods, run.uses):
+            scores = moving.answer.best_scores(lines_max) if lines_max else ()
+            chosen.append((choice, scores, moving.answer.feasibility.for_journal()))
+        if moving.problem:
+            run.cache.drop_cells(run.entry, moving.problem)
         return chosen
 
     def _fail(
@@ -462,19 +481,21 @@ class Runs:
         if may_follow and self._needs_no_cycle(cycle):
             run = self._new_run(cycle, entry, ranking, notes)
             uses = ""
-            if cells is None and is_scored and self._changes_amounts_alone(cycle, ranking):
+            if is_scored and self._changes_only_what_is_followed(cycle, ranking, cells):
                 uses = used_of_node(shape)
             run = replace(run, pre_state=pre_state, cells=cells, is_scored=is_scored, uses=uses)
             _add(self.of_shape, shape, run)
 
-    def _changes_amounts_alone(self, cycle: Cycle, ranking: RankedNodes) -> bool:
+    def _changes_only_what_is_followed(
+        self, cycle: Cycle, ranking: RankedNodes, cells: NodeCells | None
+    ) -> bool:
         """Whether the next choice depends on nothing that a placement changes but amounts and host
-        ports."""
-        return (
-            ranking.depends_on_amounts
-            and cycle.pod.shape.takes_amounts_and_ports
-            and cycle.framework.signer.signs_templates
+        ports, and what cells count."""
+        shape = cycle.pod.shape
+        is_followed = shape.takes_amounts_and_ports or (
+            cells is not None and not shape.volumes.has_any
         )
+        return ranking.depends_on_amounts and is_followed and cycle.framework.signer.signs_templates
 
     def _follow_pinned(self, cycle: Cycle) -> None:
         """Follow a cycle whose nodes PreFilter narrowed. If one node was left, and such pods have

@@ -396,7 +396,8 @@ class NodeTable:
         by_ports: tuple[list[int], list[int]] = ([], [])
         for pod in pods:
             shape = pod.shape
-            if not shape.takes_amounts_and_ports:
+            has_terms = not shape.takes_amounts_and_ports
+            if has_terms and shape.volumes.has_any:
                 self.assign(pod)
                 continue
             row = self.row_of.get(pod.node_name)
@@ -406,6 +407,8 @@ class NodeTable:
             assert pod.uid not in on_row, f"{pod!r} is already counted on {pod.node_name}"
             on_row[pod.uid] = pod
             self.selector_counts.add(row, pod)
+            if has_terms:
+                self.placed_terms.add(row, pod)
             for port in shape.host_ports:
                 self.ports.add(row, port)
             by_ports[bool(shape.host_ports)].append(row)
@@ -495,6 +498,13 @@ class NodeTable:
         if isinstance(pods, PlacedTerm):
             return self.placed_terms.pods(pods)
         return self.selector_counts.counter(pods).column
+
+    def count_step(self, pods: PodSet | PlacedTerm, shape: PodShape) -> int:
+        """How much a row's value in the column of these pods grows with one pod of the shape that
+        is not being deleted."""
+        if isinstance(pods, PlacedTerm):
+            return self.placed_terms.count_step(pods, shape)
+        return pods.matches(shape.namespace, shape.labels, terminating=False)
 
     def derived(
         self,

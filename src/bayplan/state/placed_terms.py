@@ -122,6 +122,12 @@ class PlacedTerms:
             self._with_column.move_to_end(placed)
         return column
 
+    def count_step(self, placed: PlacedTerm, shape: PodShape) -> int:
+        """How often a pod of the shape has the term."""
+        terms = self._indexes[placed.kind].terms
+        keys = shape.once("placed_terms.keys", _keys_of)
+        return sum(terms.get(key) is placed for key in keys if key.kind is placed.kind)
+
     # ---- following placements -------------------------------------------------------------
 
     def add(self, row: int, pod: PodInfo) -> None:

@@ -24,7 +24,8 @@ from bayplan.engine.cycle import OUTSIDE_OF_PLACEMENT, Cycle
 from bayplan.engine.extenders.results import AnsweredQuestion, Question
 from bayplan.engine.podgroups.topology import DomainResults, Domains
 from bayplan.engine.ranked_domain import RankedDomain, decides
-from bayplan.engine.ranking.ranked_nodes import SCORED_MIN, RankedNodes, choices
+from bayplan.engine.ranking.choices import choices
+from bayplan.engine.ranking.ranked_nodes import SCORED_MIN, RankedNodes
 from bayplan.engine.reservations import Reservations, restrict_to_unreserved
 from bayplan.engine.schedule_one import CycleRunner
 from bayplan.engine.telemetry import Telemetry

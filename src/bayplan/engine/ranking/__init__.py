@@ -13,6 +13,7 @@ node_equivalence what became of equivalent nodes, in place of calling plugins
 ranked_nodes     `RankedNodes`, the ranking: feasibility, totals, and what follows after a change
 node_cells       `NodeCells`: what plugins that count pods by topology domain add to a ranking,
                  evaluated once per cell of nodes with equal counts
+choices          the choices for equal pods, before any of them is counted
 
 Nothing here has a name for a pod's signature or decides when results are dropped: `engine/reuse/`
 does. Pod groups use rankings, too (`engine/podgroups/`).

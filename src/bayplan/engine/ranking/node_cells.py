@@ -50,7 +50,7 @@ from bayplan.state.columns import Floats, Int64s, Mask, NodeScores, Rows, is_any
 from bayplan.state.domain_counts import NODES_BY_DOMAIN, PODS_BY_DOMAIN
 from bayplan.state.node_table import NodeTable
 from bayplan.state.nodes import NodeView
-from bayplan.state.pods import PodInfo
+from bayplan.state.pods import PodInfo, PodShape
 from bayplan.state.resources import RowEquivalence
 
 #: The number of domains up to which a label divides the nodes by domain.
@@ -349,10 +349,23 @@ class NodeCells:
             self._count_again(row)
         self.generation = log.generation
 
+    def steps(self, shape: PodShape) -> Sequence[int]:
+        """By count, how much it grows with one pod of the shape on a node."""
+        return [self._table.count_step(count.count.pods, shape) for count in self._counts]
+
+    def move(self, row: int, steps: Sequence[int]) -> None:
+        """Follow a placement on a row, the next change after `generation`, which the ranking has
+        followed. ``steps``: as `steps`. Raises as `update`."""
+        self._count(row, steps)
+        self.generation += 1
+
     def _count_again(self, row: int) -> None:
+        self._count(row, [count.change_of(self._table, row) for count in self._counts])
+
+    def _count(self, row: int, changes: Sequence[int]) -> None:
+        """``changes``: by count."""
         moves = may_skip = False
-        for count in self._counts:
-            change = count.change_of(self._table, row)
+        for count, change in zip(self._counts, changes, strict=True):
             if change:
                 had_none = not count.total
                 count.add(row, change)

@@ -30,8 +30,8 @@ leaves.
 """
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, NamedTuple, Protocol, final
+from collections.abc import Sequence
+from typing import Final, NamedTuple, final
 
 import numpy as np
 
@@ -60,7 +60,6 @@ from bayplan.engine.ranking.score_index import ScoreIndex, TotalIndex, as_array
 from bayplan.framework.arithmetic import normalized
 from bayplan.framework.scoring import Choice, PluginScores, ScoreTable, total_scores
 from bayplan.framework.signing import PodSignature
-from bayplan.framework.types import QueuedPodInfo
 from bayplan.journal import NodeScore, PluginScore
 from bayplan.rng import tie_index
 from bayplan.state.change_log import Facet
@@ -591,53 +590,3 @@ class RankedNodes:
         of_scores = sum(score.bytes_used for score in self.plan.scores)
         of_index = 0 if self._index is None else self._index.bytes_used
         return 18 * self._capacity + of_scores + of_index
-
-
-# ---- choices for equal pods -----------------------------------------------------------------
-
-
-class MovingRanking(Protocol):
-    """A ranking of some nodes that follows placements. A placement may be counted already, or be
-    known beforehand."""
-
-    @property
-    def table(self) -> NodeTable: ...
-    def choose(self, seed: int, pod_uid: str, attempt: int) -> Choice:
-        """The node to choose, as `CycleAnswer.choose` returns it."""
-        ...
-
-    def move(self, row: int, number: int) -> int:
-        """Follow a placement on a feasible row. ``number``: the class of the row after it. Returns
-        the number of feasible nodes that are left; -1: only an evaluation tells what follows."""
-        ...
-
-    def uncount(self) -> None:
-        """Do not count the answer after the last placement, because nobody uses it."""
-        ...
-
-
-def choices(
-    ranking: MovingRanking, seed: int, run: Iterable[QueuedPodInfo], used: str
-) -> Iterator[Choice]:
-    """The choices for equal pods that are placed one after another. They end before a choice that
-    needs an evaluation, or that has fewer than two nodes.
-
-    The ranking is up to date for the first pod, which has two nodes. At each choice it is up to
-    date for that pod. The caller counts each pod on its node, in this order, at its choice or after
-    all of them. ``used``: what each pod uses of its node.
-    """
-    equivalence, row_of = ranking.table.resources.equivalence, ranking.table.row_of
-    numbers, row, before = dict[int, int](), -1, 0
-    for queued in run:
-        if row >= 0:
-            number = equivalence.ways.get((before, used, True))
-            feasible_count = -1 if number is None else ranking.move(row, number)
-            if number is None or feasible_count < SCORED_MIN:
-                if feasible_count >= 0:
-                    ranking.uncount()
-                return
-            numbers[row] = number
-        choice = ranking.choose(seed, queued.pod.uid, queued.attempts)
-        row = row_of[choice.node_name]
-        before = numbers.get(row) or equivalence.numbers[row]
-        yield choice
