@@ -238,7 +238,7 @@ class PodGroupTrial:
         self._within_by_uid = within_by_uid or {}
         self._is_compared = is_compared
         #: The ranking that answers for members; and a cycle that it answered, for each template.
-        self._ranking = None if equal is None else equal.ranking
+        self._ranking: RankedNodes | None = None if equal is None else equal.ranking
         self._examples = {} if equal is None else dict(equal.cycles)
         is_restricted = bool(within_by_uid) or setup.reservations.is_active
         #: Whether nothing but the ranking may decide about members.
