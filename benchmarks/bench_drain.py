@@ -117,7 +117,9 @@ def _pod(number: int, workload: int, node: int, cpu: str, hard_count: int) -> Ap
     }
     spec: dict[str, Any] = {
         "nodeName": f"n{node}",
-        "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}],
+        "containers": [
+            {"name": "c", "image": "app", "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}
+        ],
         "topologySpreadConstraints": [spread],
     }
     if workload < hard_count:

@@ -22,7 +22,7 @@ from tests.kit.manifests import node, pod
 @pytest.fixture
 def objects(tmp_path: Path) -> Path:
     """Two nodes, one pod that fits and one that does not."""
-    large = pod("large", containers=[{"name": "c", "resources": {"requests": {"cpu": "64"}}}])
+    large = pod("large", cpu="64")
     return write_objects(tmp_path / "in.yaml", node("n1"), node("n2"), pod("a"), large)
 
 

@@ -35,10 +35,22 @@ def _policy(kind: str, **spec: Any) -> Content:
     return api_object(kind, "x", "default", spec=spec)
 
 
+_VOLUME = {"name": "v", "emptyDir": {}}
+_CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+_REQUEST = {"name": "r", "exactly": {"deviceClassName": "c"}}
+_DEVICES = {"requests": [_REQUEST]}
+
+
 _OBJECTS: tuple[Content, ...] = (
     _workload("apps/v1 Deployment", replicas=1, selector=SELECTOR),
     _workload("apps/v1 ReplicaSet", replicas=1, selector=SELECTOR),
-    _workload("apps/v1 StatefulSet", replicas=1, serviceName="s", selector=SELECTOR),
+    _workload(
+        "apps/v1 StatefulSet",
+        replicas=1,
+        serviceName="s",
+        selector=SELECTOR,
+        volumeClaimTemplates=[{"metadata": {"name": "data"}, "spec": _CLAIM}],
+    ),
     _workload("apps/v1 DaemonSet", selector=SELECTOR),
     _workload("v1 ReplicationController", replicas=1, selector={"a": "b"}),
     _workload("batch/v1 Job", template=_template(restartPolicy="Never")),
@@ -47,6 +59,19 @@ _OBJECTS: tuple[Content, ...] = (
     _policy("policy/v1 PodDisruptionBudget", minAvailable=1, selector=SELECTOR),
     api_object("node.k8s.io/v1 RuntimeClass", "x", handler="h"),
     api_object("scheduling.k8s.io/v1 PriorityClass", "x", value=5),
+    api_object("v1 Pod", "x", "default", spec={**_template()["spec"], "volumes": [_VOLUME]}),
+    api_object("v1 PersistentVolumeClaim", "x", "default", spec=_CLAIM),
+    api_object(
+        "v1 PersistentVolume",
+        "x",
+        spec={
+            "accessModes": ["ReadWriteOnce"],
+            "capacity": {"storage": "1Gi"},
+            "hostPath": {"path": "/x"},
+        },
+    ),
+    api_object("storage.k8s.io/v1 StorageClass", "x", provisioner="p.example.com"),
+    api_object("resource.k8s.io/v1 ResourceClaim", "x", "default", spec={"devices": _DEVICES}),
     api_object("v1 Node", "x", status={"allocatable": {"cpu": "4", "pods": "9"}}),
 )
 _NUMBERS = (-1, 0, 3)
@@ -59,6 +84,67 @@ def _rolling(*names: str) -> tuple[Any, ...]:
     return (*single, *pairs, {"type": "RollingUpdate"})
 
 
+_CONTAINER = _template()["spec"]["containers"][0]
+_MOUNT = {"name": "v", "mountPath": "/a"}
+
+
+def _in_pods(path: str) -> dict[str, tuple[Any, ...]]:
+    """Changes of the spec of pods at ``path``, besides those of scheduling."""
+    return {
+        f"{path}.containers.0.name": ("", None, "Bad_", "a.b", "y" * 64),
+        f"{path}.containers.0.image": ("", None, "app:1"),
+        f"{path}.containers": (
+            [],
+            [_CONTAINER] * 2,
+            [_CONTAINER, {**_CONTAINER, "name": "d"}],
+            [{"name": "c"}],
+        ),
+        f"{path}.initContainers": (
+            [_CONTAINER],
+            [{**_CONTAINER, "name": "i"}],
+            [{**_CONTAINER, "name": "i"}] * 2,
+            [{"name": "i"}],
+            [{"image": "x"}],
+        ),
+        f"{path}.containers.0.volumeMounts": ([{"name": "nope", "mountPath": "/a"}], [{**_MOUNT}]),
+        f"{path}.volumes": (
+            [_VOLUME] * 2,
+            [_VOLUME, {"name": "w"}],
+            [{"emptyDir": {}}],
+            [{"name": "Bad_", "emptyDir": {}}],
+            [{**_VOLUME, "secret": {"secretName": "s"}}],
+            [{"name": "v", "persistentVolumeClaim": {}}],
+            [{"name": "v", "ephemeral": {}}],
+            [{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}],
+            [{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": _CLAIM}}}],
+        ),
+        f"{path}.hostname": ("Bad_", "a.b", "x"),
+        f"{path}.subdomain": ("Bad_", "x"),
+        f"{path}.serviceAccountName": ("Bad_", "x"),
+    }
+
+
+def _in_claims(path: str) -> dict[str, tuple[Any, ...]]:
+    """Changes of the spec of claims at ``path``."""
+    return {
+        f"{path}.accessModes": ([], None, ["Foo"], ["ReadWriteOnce", "ReadWriteMany"]),
+        f"{path}.resources": (
+            None,
+            {},
+            *({"requests": {"storage": amount}} for amount in ("", "0", "-1", "1.5", "2Gi")),
+            {"requests": {"cpu": "1"}},
+        ),
+        f"{path}.storageClassName": ("Bad_", "", "x"),
+        f"{path}.volumeMode": ("Foo", "Block"),
+        f"{path}.selector": ({"matchLabels": {"a b": "c"}}, {}),
+        f"{path}.volumeAttributesClassName": ("Bad_", "x"),
+    }
+
+
+_NAMES: dict[str, tuple[Any, ...]] = {
+    "metadata.name": ("Bad_", "-a", "a.b", "a..b", "y" * 254, "a/b", "é"),
+    "metadata.finalizers": (["a"], ["a b/c"], ["a/b"]),
+}
 _TEMPLATE: dict[str, tuple[Any, ...]] = {
     "spec.template.spec.restartPolicy": ("Always", "Never", "OnFailure", "Foo"),
     "spec.template.spec.activeDeadlineSeconds": (5, 0),
@@ -67,6 +153,8 @@ _TEMPLATE: dict[str, tuple[Any, ...]] = {
     "spec.template.spec.priorityClassName": ("Bad_", "good"),
     "spec.template.spec.containers": ([],),
     "metadata.name": ("Bad_", "-a", "a.b", "y" * 64),
+    "metadata.finalizers": (["a"], ["a/b"]),
+    **_in_pods("spec.template.spec"),
 }
 _SELECTED: dict[str, tuple[Any, ...]] = {
     "spec.replicas": (*_NUMBERS, "2", 1.5),
@@ -81,6 +169,39 @@ _SELECTED: dict[str, tuple[Any, ...]] = {
 }
 _DAEMONS = {path: values for path, values in _SELECTED.items() if path != "spec.replicas"}
 _CHANGES: dict[str, dict[str, tuple[Any, ...]]] = {
+    "Pod": {**_NAMES, **_in_pods("spec")},
+    "PersistentVolumeClaim": {**_NAMES, **_in_claims("spec")},
+    "PersistentVolume": {
+        **_NAMES,
+        "spec.accessModes": ([], None, ["Foo"], ["ReadWriteOncePod", "ReadOnlyMany"]),
+        "spec.capacity": (None, {}, {"storage": "0"}, {"cpu": "1"}, {"storage": "1Gi", "cpu": "1"}),
+        "spec.hostPath": (None, {"path": "/"}),
+        "spec.nfs": ({"server": "s", "path": "/x"},),
+        "spec.persistentVolumeReclaimPolicy": ("Foo", "Retain"),
+        "spec.nodeAffinity": ({}, {"required": {"nodeSelectorTerms": [{}]}}),
+        "spec.storageClassName": ("Bad_", ""),
+    },
+    "StorageClass": {
+        **_NAMES,
+        "provisioner": ("", None, "Bad_", "a b", "a.b/c"),
+        "reclaimPolicy": ("Foo", "Retain"),
+        "volumeBindingMode": ("Foo", "Immediate"),
+        "allowedTopologies": tuple(
+            [{"matchLabelExpressions": [{"key": key, "values": values}]}]
+            for key, values in (("a", ["b"]), ("a", []), ("a b", ["b"]))
+        ),
+    },
+    "ResourceClaim": {
+        **_NAMES,
+        "spec.devices.requests": ([], [{}], [{"name": "r"}], [_REQUEST] * 2, [_REQUEST]),
+        "spec.devices.constraints": (
+            [{}],
+            [{"matchAttribute": "a"}],
+            [{"matchAttribute": "a.com/b"}],
+            [{"matchAttribute": "a.com/b", "distinctAttribute": "a.com/b"}],
+            [{"matchAttribute": "a.com/b", "requests": ["s"]}],
+        ),
+    },
     "Deployment": {
         **_TEMPLATE,
         **_SELECTED,
@@ -96,6 +217,8 @@ _CHANGES: dict[str, dict[str, tuple[Any, ...]]] = {
     "StatefulSet": {
         **_TEMPLATE,
         **_SELECTED,
+        **_in_claims("spec.volumeClaimTemplates.0.spec"),
+        "spec.serviceName": ("Bad_", "x"),
         "spec.podManagementPolicy": ("Foo", "Parallel"),
         "spec.updateStrategy": (
             {"type": "OnDelete"},
@@ -227,7 +350,8 @@ def drawn(seed: int, count: int) -> Iterator[Drawn]:
 
 def _changed(content: Content, changes: list[tuple[str, Any]]) -> Drawn:
     content = copy.deepcopy(content)
-    for path, value in changes:
+    # What is inside another changed field is changed first: the other may be without it.
+    for path, value in sorted(changes, key=lambda change: -len(change[0])):
         *parents, last = path.split(".")
         place: Any = content
         for name in parents:

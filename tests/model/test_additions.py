@@ -78,7 +78,8 @@ def test_pods_with_a_node_are_added_but_not_scheduled() -> None:
 
 
 def test_claims_and_groups_are_added_with_the_pods() -> None:
-    claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    claim = {"metadata": {"name": "data"}, "spec": spec}
     stateful = controller("StatefulSet", "db", replicas=2, volumeClaimTemplates=[claim])
     additions = additions_to(cluster_of(node("n1")), stateful, pod_group())
     names = {(kind, each.metadata.name) for kind, each in additions.objects}

@@ -139,7 +139,10 @@ def test_copies_have_claims_of_their_own() -> None:
 
 
 def test_copies_of_an_ephemeral_volume_have_claims_of_their_own() -> None:
-    volume_claim = {"spec": {"accessModes": ["ReadWriteOncePod"], "resources": {"requests": {}}}}
+    requests = {"storage": "1Gi"}
+    volume_claim = {
+        "spec": {"accessModes": ["ReadWriteOncePod"], "resources": {"requests": requests}}
+    }
     volume = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": volume_claim}}
     web = controller("Deployment", "web", replicas=1, template=template(volumes=[volume]))
     web["spec"]["selector"] = {"matchLabels": {"app": "web"}}

@@ -170,6 +170,7 @@ def test_claims_and_volumes_follow_a_replaced_uid() -> None:
         "spec": {
             "accessModes": ["ReadWriteOnce"],
             "capacity": {"storage": "1Gi"},
+            "hostPath": {"path": "/data"},
             "claimRef": {"namespace": "default", "name": "data", "uid": "u"},
         },
     }

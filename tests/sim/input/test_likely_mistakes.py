@@ -82,21 +82,30 @@ def test_templates_of_controllers_and_init_containers_are_looked_at() -> None:
         (pod("a", annotations={"version": 1.1}), "metadata.annotations.version: found 1.1"),
         (pod("a", nodeSelector={"gpu": True}), "spec.nodeSelector.gpu: found true"),
         (
-            pod("a", containers=[{"name": "c", "env": [{"name": "ON", "value": True}]}]),
+            pod(
+                "a",
+                containers=[{"name": "c", "image": "app", "env": [{"name": "ON", "value": True}]}],
+            ),
             "spec.containers[0].env[0].value: found true",
         ),
         (
-            pod("a", containers=[{"name": "c", "args": ["--port", 80]}]),
+            pod("a", containers=[{"name": "c", "image": "app", "args": ["--port", 80]}]),
             "spec.containers[0].args[1]: found 80",
         ),
         (
-            pod("a", initContainers=[{"name": "i", "command": [1]}]),
+            pod("a", initContainers=[{"name": "i", "image": "app", "command": [1]}]),
             "spec.initContainers[0].command[0]: found 1",
         ),
         (
             controller(
                 "Deployment",
-                template={"spec": {"containers": [{"name": "c", "env": [{"value": 1}]}]}},
+                template={
+                    "spec": {
+                        "containers": [
+                            {"name": "c", "image": "app", "env": [{"name": "ON", "value": 1}]}
+                        ]
+                    }
+                },
             ),
             "spec.template.spec.containers[0].env[0].value: found 1",
         ),

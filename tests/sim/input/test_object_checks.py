@@ -53,7 +53,7 @@ def test_claims_of_volumes_and_devices_are_checked() -> None:
     assert results == [
         (
             "here (PersistentVolumeClaim default/c): "
-            'spec.volumeMode: Unsupported value: "X": supported values: "Filesystem", "Block"'
+            'spec.volumeMode: Unsupported value: "X": supported values: "Block", "Filesystem"'
         ),
         (
             "here (ResourceClaim default/c): "

@@ -15,7 +15,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, cast, final
 
 from bayplan.adapters.embedded import selector_validation as selectors
-from bayplan.adapters.embedded.field_errors import forbidden, qualified_name
+from bayplan.adapters.embedded.field_errors import (
+    dns_subdomain,
+    forbidden,
+    invalid,
+    key_path,
+    qualified_name,
+    required,
+)
 from bayplan.adapters.embedded.field_validation import (
     DNS_LABEL,
     DNS_SUBDOMAIN,
@@ -23,7 +30,6 @@ from bayplan.adapters.embedded.field_validation import (
     LABEL_VALUE,
     is_dns_label,
     is_dns_subdomain,
-    one_of,
 )
 from bayplan.adapters.embedded.pod_validation import choice, effect, pod_spec
 from bayplan.adapters.embedded.policy_validation import (
@@ -44,6 +50,7 @@ from bayplan.api.admission_objects import (
     RESOURCE_QUOTA,
     RUNTIME_CLASS,
 )
+from bayplan.api.amounts import canonical
 from bayplan.api.device_objects import (
     ALL_DEVICES,
     DEVICE_CLASS,
@@ -76,9 +83,11 @@ from bayplan.api.objects import (
     Pod,
     PodSpec,
     PriorityClass,
+    Quantities,
     decode,
     decoded_kinds,
 )
+from bayplan.api.quantity import parse
 from bayplan.api.selectors import is_label_key, is_label_value
 from bayplan.api.storage_objects import (
     FILESYSTEM,
@@ -248,6 +257,13 @@ def _selectors(selectors: Iterable[DeviceSelector] | None, path: str) -> Iterato
 
 
 def _constraint(constraint: DeviceConstraint, names: set[str], path: str) -> Iterator[Problem]:
+    attributes = (constraint.match_attribute, constraint.distinct_attribute)
+    if attributes == (None, None):
+        yield wrong(path, None, "one of matchAttribute and distinctAttribute")
+    elif "/" not in (constraint.match_attribute or constraint.distinct_attribute or ""):
+        field = "matchAttribute" if constraint.match_attribute is not None else "distinctAttribute"
+        detail = "a fully qualified name must be a domain and a name separated by a slash"
+        yield invalid(joined(path, field), attributes[field == "distinctAttribute"], detail)
     for index, name in enumerate(constraint.requests or ()):
         if name not in names:
             place = f"{path}.requests[{index}]"
@@ -262,16 +278,28 @@ def _label(name: str, path: str) -> Iterator[Problem]:
 # ---- volumes, claims and storage classes ----------------------------------------------------
 
 
-ACCESS_MODES = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", READ_WRITE_ONCE_POD)
-VOLUME_MODES = (FILESYSTEM, "Block")
+ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", READ_WRITE_ONCE_POD)
+VOLUME_MODES = ("Block", FILESYSTEM)
 BINDING_MODES = ("Immediate", WAIT_FOR_FIRST_CONSUMER)
+
+
+def claim_spec_problems(spec: Any, path: str) -> list[Problem]:
+    """Problems of the spec of a claim that a controller makes, at ``path``."""
+    content: Content = {"metadata": {}, "spec": spec}
+    try:
+        claim = cast(PersistentVolumeClaim, decode(PERSISTENT_VOLUME_CLAIM, content))
+    except DecodeError as failure:
+        problems = [of_decoding(failure, content)]
+    else:
+        problems = list(_volume_claim(claim))
+    return [Problem(f"{path}{p.path.removeprefix('spec')}", p.actual, p.expected) for p in problems]
 
 
 def _volume_claim(claim: PersistentVolumeClaim) -> Iterator[Problem]:
     spec = claim.spec
     yield from _access_modes(spec.access_modes)
     yield from selectors.label_selector(spec.selector, "spec.selector")
-    yield from _storage(spec.resources.requests, "spec.resources.requests")
+    yield from _storage(spec.resources.requests, "spec.resources.requests", "spec.resources")
     yield from _storage_name(spec.storage_class_name, "spec.storageClassName")
     yield from choice(spec.volume_mode, "spec.volumeMode", VOLUME_MODES)
 
@@ -279,7 +307,7 @@ def _volume_claim(claim: PersistentVolumeClaim) -> Iterator[Problem]:
 def _volume(volume: PersistentVolume) -> Iterator[Problem]:
     spec = volume.spec
     yield from _access_modes(spec.access_modes)
-    yield from _storage(spec.capacity, "spec.capacity")
+    yield from _storage(spec.capacity, "spec.capacity", "spec.capacity")
     yield from _storage_name(spec.storage_class_name, "spec.storageClassName")
     yield from choice(spec.volume_mode, "spec.volumeMode", VOLUME_MODES)
     if spec.node_affinity is not None:
@@ -288,29 +316,38 @@ def _volume(volume: PersistentVolume) -> Iterator[Problem]:
 
 
 def _storage_class(storage_class: StorageClass) -> Iterator[Problem]:
+    if storage_class.provisioner:
+        yield from qualified_name(storage_class.provisioner.lower(), "provisioner")
     yield from choice(storage_class.reclaim_policy, "reclaimPolicy", ("Delete", "Retain"))
     yield from choice(storage_class.volume_binding_mode, "volumeBindingMode", BINDING_MODES)
+    for index, term in enumerate(storage_class.allowed_topologies or ()):
+        for number, one in enumerate(term.match_label_expressions or ()):
+            path = f"allowedTopologies[{index}].matchLabelExpressions[{number}]"
+            if not one.values:
+                yield required(f"{path}.values")
+            yield from qualified_name(one.key, f"{path}.key")
 
 
 def _access_modes(modes: tuple[str, ...] | None) -> Iterator[Problem]:
-    for index, mode in enumerate(modes or ()):
-        if mode not in ACCESS_MODES:
-            path = f"spec.accessModes[{index}]"
-            yield wrong(path, mode, one_of(ACCESS_MODES), ACCESS_MODES)
+    for mode in modes or ():
+        yield from choice(mode, "spec.accessModes", ACCESS_MODES)
     if len(modes or ()) > 1 and READ_WRITE_ONCE_POD in (modes or ()):
-        yield wrong("spec.accessModes", list(modes or ()), f"{READ_WRITE_ONCE_POD} alone")
+        detail = f"may not use {READ_WRITE_ONCE_POD} with other access modes"
+        yield forbidden("spec.accessModes", detail)
 
 
-def _storage(amounts: dict[str, str | int | float] | None, path: str) -> Iterator[Problem]:
-    problems = list(quantities(amounts, path))
+def _storage(amounts: Quantities | None, path: str, place: str) -> Iterator[Problem]:
+    """``place``: where upstream says that the amount of storage is."""
+    problems = list(unreadable(amounts, path))
     yield from problems
-    if not problems and amounts and str(amounts.get(STORAGE, "1")) in ("0", "0.0"):
-        yield wrong(joined(path, STORAGE), amounts[STORAGE], "more than nothing")
+    for name, amount in (amounts or {}).items() if not problems else ():
+        if name == STORAGE and parse(amount) <= 0:
+            yield invalid(key_path(place, name), canonical(amount), "must be greater than zero")
 
 
 def _storage_name(name: str | None, path: str) -> Iterator[Problem]:
-    if name and not is_dns_subdomain(name):
-        yield wrong(path, name, DNS_SUBDOMAIN)
+    if name:
+        yield from dns_subdomain(name, path)
 
 
 # ---- all kinds ------------------------------------------------------------------------------
@@ -441,6 +478,7 @@ def _new_gates(before: Content, after: Content) -> Iterator[Problem]:
 
 def _metadata(kind: str, meta: ObjectMeta) -> Iterator[Problem]:
     yield from _name(kind, meta)
+    yield from _finalizers(kind, meta.finalizers or ())
     if meta.namespace and not is_dns_label(meta.namespace) and is_namespaced(kind):
         yield wrong("metadata.namespace", meta.namespace, DNS_LABEL)
     yield from selectors.labels(meta.labels, "metadata.labels")
@@ -464,6 +502,18 @@ def _name(kind: str, meta: ObjectMeta) -> Iterator[Problem]:
         yield wrong("metadata.name", name, "a name without '/' and '%'")
 
 
+def _finalizers(kind: str, finalizers: tuple[str, ...]) -> Iterator[Problem]:
+    """Upstream: ValidateFinalizers; pkg/apis/core/validation, ValidateFinalizerName."""
+    for index, name in enumerate(finalizers):
+        yield from qualified_name(name, "metadata.finalizers")
+        is_known = kind in _NAMED_BY_SUBDOMAINS or kind.startswith(("apps/", "batch/"))
+        if is_known and "/" not in name and name not in _FINALIZERS:
+            detail = "name is neither a standard finalizer name nor is it fully qualified"
+            yield invalid(f"metadata.finalizers[{index}]", name, detail)
+
+
+#: Finalizers without a domain.
+_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 #: A budget may have any name, and so may kinds that nobody reads.
 _NAMED_BY_SUBDOMAINS = decoded_kinds() - {POD_DISRUPTION_BUDGET} | {RESOURCE_CLAIM_TEMPLATE}
 

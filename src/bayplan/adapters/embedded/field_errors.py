@@ -38,10 +38,10 @@ def forbidden(path: str, detail: str) -> Problem:
     return Problem(path, f"Forbidden: {detail}")
 
 
-def not_supported(path: str, value: str, supported: Collection[str]) -> Problem:
+def not_supported(path: str, value: Any, supported: Collection[str]) -> Problem:
     listed = ", ".join(_shown(each) for each in supported)
     text = f"Unsupported value: {_shown(value)}: supported values: {listed}"
-    return Problem(path, text, _hint(value, supported))
+    return Problem(path, text, _hint(value, supported) if isinstance(value, str) else "")
 
 
 def key_path(path: str, key: str) -> str:

@@ -2,7 +2,8 @@
 admission are concerned.
 
 Fields that no scheduler reads (images, probes, security) are not checked, and a container may lack
-its name: an input is refused if it would lead to a wrong decision, not because it is incomplete.
+its name, as in the objects of tests. What a manifest of a file must have besides is in
+sim/input/manifest_fields.py.
 Upstream: ValidatePodSpec and the functions that it calls, pkg/apis/core/validation/validation.go.
 
 A spec that a server has stored may lack what only a new spec must have (``is_new``): a limit of

@@ -21,6 +21,7 @@ from bayplan.adapters.embedded.field_errors import (
     forbidden,
     invalid,
     not_supported,
+    qualified_name,
     required,
 )
 from bayplan.adapters.embedded.int_or_percent import NEGATIVE, IntOrPercent, amount, number, share
@@ -214,6 +215,9 @@ def _template(kind: str, spec: _Spec, template: _Template, *, is_new: bool) -> I
     if kind != JOB and spec.selector is not None:
         yield from _selector(kind, spec.selector, labels, is_new=is_new)
     yield from selectors.labels(labels, "spec.template.metadata.labels")
+    annotations = (template.metadata.annotations if template.metadata is not None else None) or {}
+    for key in annotations:
+        yield from qualified_name(key.lower(), "spec.template.metadata.annotations")
     assert template.spec is not None
     yield from pod_spec(template.spec, "spec.template.spec", is_new=is_new)
 

@@ -38,6 +38,7 @@ from bayplan.sim.input.controller_validation import controller_problems, unreada
 from bayplan.sim.input.errors import LINES_MAX, InputErrors
 from bayplan.sim.input.foreign_files import has_action, template_message
 from bayplan.sim.input.likely_mistakes import LikelyMistakes
+from bayplan.sim.input.manifest_fields import manifest_problems
 from bayplan.sim.input.sources import OWN_API_VERSION, OWN_KINDS
 from bayplan.sim.input.stored_objects import StoredObjects
 from bayplan.sim.input.workload import WHEN_DONE, WHEN_DONE_ANNOTATION, Content
@@ -422,7 +423,11 @@ class ObjectChecks:
                 problems = [each for each in problems if _RESOURCES not in each.path]
             if kind in CONTROLLERS:
                 problems += controller_problems(content, is_new=is_new)
-            return problems or list(self._our_own(kind, content, is_new=is_new))
+            if problems:
+                return problems
+            if is_new:
+                problems = list(manifest_problems(kind, content))
+            return [*problems, *self._our_own(kind, content, is_new=is_new)]
         except RecursionError:
             return [_TOO_DEEP]
 

@@ -1,0 +1,101 @@
+"""A manifest of a file has what kube-apiserver requires, also where no scheduler reads it.
+
+tests/live/test_validation.py compares the verdicts and the words with a real kube-apiserver.
+"""
+
+import copy
+from typing import Any
+
+import pytest
+
+from bayplan.sim.input.errors import InputError
+from bayplan.sim.input.inputs import load_inputs
+from tests.kit.manifests import Content, api_object, container, pod
+from tests.sim.manifests import controller, template
+
+CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+VOLUME = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "nfs": {"path": "/x"}}
+EPHEMERAL = {"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
+
+
+def refusals(content: Content) -> list[str]:
+    try:
+        load_inputs([content])
+    except InputError as problem:
+        return [line.partition("): ")[2] for line in problem.lines]
+    return []
+
+
+def claim(**changes: Any) -> Content:
+    return api_object("v1 PersistentVolumeClaim", "x", "default", spec={**CLAIM, **changes})
+
+
+def volume(**changes: Any) -> Content:
+    return api_object("v1 PersistentVolume", "x", spec={**VOLUME, **changes})
+
+
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        (claim(), []),
+        (volume(), []),
+        (
+            pod(containers=[{}]),
+            [
+                "spec.containers[0].name: Required value",
+                "spec.containers[0].image: Required value",
+            ],
+        ),
+        (
+            pod(containers=[container(image="app ")]),
+            ['spec.containers[0].image: Invalid value: "app ": must not have leading or'],
+        ),
+        (
+            controller("Deployment", template=template(initContainers=[{"name": "i"}])),
+            ["spec.template.spec.initContainers[0].image: Required value"],
+        ),
+        (claim(accessModes=[]), ["spec.accessModes: Required value: at least 1 access mode is"]),
+        (claim(resources={"requests": {}}), ["spec.resources[storage]: Required value"]),
+        (
+            controller("StatefulSet", volumeClaimTemplates=[{"metadata": {"name": "d"}}]),
+            [
+                "spec.volumeClaimTemplates[0].spec.accessModes: Required value: at least 1",
+                "spec.volumeClaimTemplates[0].spec.resources[storage]: Required value",
+            ],
+        ),
+        (
+            pod(volumes=[EPHEMERAL]),
+            [
+                "spec.volumes[0].ephemeral.volumeClaimTemplate.spec.accessModes: Required value",
+                "spec.volumes[0].ephemeral.volumeClaimTemplate.spec.resources[storage]: Required",
+            ],
+        ),
+        (volume(nfs=None), ["spec: Required value: must specify a volume type"]),
+        (volume(csi={}), ["spec.nfs: Forbidden: may not specify more than 1 volume type"]),
+        (
+            pod(volumes=[{"name": "v", "emptyDir": {}, "secret": {}}]),
+            ["spec.volumes[0].secret: Forbidden: may not specify more than 1 volume type"],
+        ),
+        (api_object("storage.k8s.io/v1 StorageClass", "x"), ["provisioner: Required value"]),
+        (pod(hostname="Bad_"), ['spec.hostname: Invalid value: "Bad_": a lowercase RFC 1123']),
+        (pod(finalizers=["mine"]), ['metadata.finalizers[0]: Invalid value: "mine": name is']),
+    ],
+)
+def test_what_a_manifest_lacks_is_refused_in_the_words_of_kube_apiserver(
+    content: Content, lines: list[str]
+) -> None:
+    found = refusals(content)
+    assert len(found) == len(lines), found
+    assert all(line.startswith(said) for line, said in zip(found, lines, strict=True)), found
+    stored = copy.deepcopy(content)
+    stored["metadata"]["uid"] = "u"
+    assert refusals(stored) == []
+
+
+def test_all_problems_of_a_file_are_one_message() -> None:
+    wrong = pod(containers=[{"name": "c", "args": [80]}], annotations={"bayplan.dev/duration": "x"})
+    assert [line.split(":")[0] for line in refusals(wrong)] == [
+        "spec.containers[0].image",
+        "spec.containers[0].args[0]",
+        "metadata.annotations.bayplan.dev/duration",
+    ]
