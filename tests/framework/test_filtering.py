@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import (
     FILTER_CODES,
-    Entry,
     Feasibility,
     FilterOutcome,
     RejectedNodes,
+    RejectionEntry,
     checked_verdict,
     filter_nodes,
     row_filter_of,
@@ -238,7 +238,7 @@ class Rejections(Feasibility):
     def outcome(self, nodes: NodeView) -> FilterOutcome:
         self.read_count += 1
         outcome = FilterOutcome(nodes, np.zeros(len(nodes), np.bool_))
-        outcome.entries.append(Entry("A", Code.UNSCHEDULABLE, ("no",), np.array([0])))
+        outcome.entries.append(RejectionEntry("A", Code.UNSCHEDULABLE, ("no",), np.array([0])))
         return outcome
 
 

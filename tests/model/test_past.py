@@ -14,7 +14,7 @@ from bayplan.history.node_verdict import NodeVerdict, rejection_of, verdict_of
 from bayplan.history.past_state import PastState, StateRing
 from bayplan.history.state_files import StateFiles, StoredLog
 from bayplan.journal import AttemptRecord, MemorySink, Record
-from bayplan.model.past import Rejection, Repetition, attempt_of_run, rejections_of, repeat
+from bayplan.model.past import AttemptRejection, Repetition, attempt_of_run, rejections_of, repeat
 from bayplan.plugins.registry import default_registry
 from bayplan.rng import Stream, stream
 from bayplan.sim.input.workload import Workload
@@ -136,13 +136,13 @@ def test_a_sampled_search_starts_at_the_same_node_as_in_the_run(tmp_path: Path) 
 @pytest.mark.parametrize("seed", seeds(3))
 def test_the_rejections_of_a_node_are_those_of_a_replay(tmp_path: Path, seed: int) -> None:
     folder = stored_run(tmp_path, drawn_feed(seed), seed)
-    expected: list[Rejection] = []
+    expected: list[AttemptRejection] = []
 
     def look(cycle: Cycle) -> None:
         status = rejection_of(cycle, "n1")
         if status is not None:
             uid, attempt, code = cycle.pod.uid, cycle.queued.attempts, str(status.code)
-            expected.append(Rejection(uid, attempt, status.plugin, status.message, code))
+            expected.append(AttemptRejection(uid, attempt, status.plugin, status.message, code))
 
     repetition(folder, look).run()
     assert rejections_of(folder, "n1", lambda: None) == expected

@@ -15,6 +15,7 @@ from typing import Annotated, Any, TypeVar, dataclass_transform
 from msgspec import Meta, Struct, field, structs
 
 from bayplan.api.objects import DEFAULT_SCHEDULER
+from bayplan.api.quantity import INT64_MAX
 from bayplan.durations import Duration, duration_seconds
 from bayplan.ports import ExtenderVerb
 
@@ -28,7 +29,6 @@ OWN_LEASE = "bayplan"
 KUBE_SCHEDULER_LEASE, KUBE_SCHEDULER_NAMESPACE = "kube-scheduler", "kube-system"
 
 INT32_MAX = 2**31 - 1
-INT64_MAX = 2**63 - 1
 
 Percentage = Annotated[int, Meta(ge=0, le=100)]
 Positive32 = Annotated[int, Meta(ge=1, le=INT32_MAX)]

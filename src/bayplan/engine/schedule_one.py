@@ -19,7 +19,7 @@ from bayplan.engine.extenders.results import AnsweredQuestion, Extender, Extende
 from bayplan.engine.ranked_domain import DomainRows
 from bayplan.engine.reuse.cache import ResultCache
 from bayplan.engine.reuse_steps import ReuseSteps
-from bayplan.framework.filtering import Entry, FilterOutcome
+from bayplan.framework.filtering import FilterOutcome, RejectionEntry
 from bayplan.framework.scoring import Choice, choose
 from bayplan.framework.status import NO_NODES_AVAILABLE, Code, Status, is_success
 from bayplan.framework.tie_break import break_ties
@@ -309,7 +309,7 @@ def _filter_at_once(
     codes = with_pods.codes(some, Code.SUCCESS)
     for entry in with_pods.entries:
         at = entry.positions
-        moved = Entry(entry.plugin, entry.code, entry.reasons, positions[at], codes[at])
+        moved = RejectionEntry(entry.plugin, entry.code, entry.reasons, positions[at], codes[at])
         outcome.entries.append(moved)
     return outcome
 

@@ -12,7 +12,7 @@ from bayplan.api.objects import NAMESPACE, NODE, POD, Pod, PodAffinityTerm
 from bayplan.api.pod_requests import PODS
 from bayplan.api.selectors import NodeTerm, Selector, SelectorError, label_selector, node_term
 from bayplan.explain.device_details import device_details
-from bayplan.explain.diagnosis import Diagnosis, pods_by_labels, pods_by_node
+from bayplan.explain.diagnosis import NodeDiagnosis, pods_by_labels, pods_by_node
 from bayplan.explain.explanation import Cause, NodeDistance
 from bayplan.explain.fixes.edits import plain
 from bayplan.explain.fixes.rule_edits import (
@@ -60,7 +60,7 @@ class _Group:
     is_preemptible: bool = False
 
 
-def causes_of(model: ClusterModel, diagnosis: Diagnosis) -> tuple[Cause, ...]:
+def causes_of(model: ClusterModel, diagnosis: NodeDiagnosis) -> tuple[Cause, ...]:
     """The causes. Those that reject the most nodes come first."""
     attempt = diagnosis.attempt
     group = model.scheduler.pod_groups.of(attempt.pod)
@@ -99,7 +99,7 @@ def causes_of(model: ClusterModel, diagnosis: Diagnosis) -> tuple[Cause, ...]:
     return tuple(sorted(causes, key=lambda cause: (-cause.nodes, cause.plugin, cause.reason)))
 
 
-def saturated_and_excluded(diagnosis: Diagnosis) -> tuple[int, int]:
+def saturated_and_excluded(diagnosis: NodeDiagnosis) -> tuple[int, int]:
     """The number of nodes that are full, and of nodes that the pod may not use whatever is free."""
     codes = Counter(status.code for status in diagnosis.rejected.values())
     return codes[Code.UNSCHEDULABLE], codes[Code.UNSCHEDULABLE_AND_UNRESOLVABLE]
@@ -143,7 +143,7 @@ def _members(model: ClusterModel, group: GroupState) -> Iterator[str]:
 
 
 def _nearest(
-    diagnosis: Diagnosis, plugin: str, reason: str, nodes: Sequence[str]
+    diagnosis: NodeDiagnosis, plugin: str, reason: str, nodes: Sequence[str]
 ) -> NodeDistance | None:
     """The node that lacks the least of the resource."""
     if plugin != NodeResourcesFit.name:
@@ -165,7 +165,7 @@ def _nearest(
 
 def _details(
     model: ClusterModel,
-    diagnosis: Diagnosis,
+    diagnosis: NodeDiagnosis,
     plugin: str,
     nodes: Sequence[str],
     *,
@@ -206,7 +206,7 @@ def _details(
     return tuple(listed)
 
 
-def _nominated(diagnosis: Diagnosis, nodes: Sequence[str]) -> Iterator[str]:
+def _nominated(diagnosis: NodeDiagnosis, nodes: Sequence[str]) -> Iterator[str]:
     """Lines about the nominated pods that hold the room."""
     for node in in_natural_order(nodes):
         for pod in diagnosis.nominated.get(node, ()):
@@ -214,7 +214,9 @@ def _nominated(diagnosis: Diagnosis, nodes: Sequence[str]) -> Iterator[str]:
             yield f"{pod.key} (priority {pod.priority}) is nominated to {node} and {holds}"
 
 
-def _terminating(model: ClusterModel, diagnosis: Diagnosis, nodes: Sequence[str]) -> Iterator[str]:
+def _terminating(
+    model: ClusterModel, diagnosis: NodeDiagnosis, nodes: Sequence[str]
+) -> Iterator[str]:
     """Lines about pods that are being deleted, and that hold their room until they are gone."""
     leaving = model.once(_terminating_by_node)
     for node in in_natural_order(leaving.keys() & nodes):
@@ -413,7 +415,7 @@ def _missing_nodes(model: ClusterModel, pod: PodInfo) -> Iterator[str]:
                 yield f"the pod is for node {name}, which does not exist"
 
 
-def _ports(model: ClusterModel, diagnosis: Diagnosis, nodes: Sequence[str]) -> Iterator[str]:
+def _ports(model: ClusterModel, diagnosis: NodeDiagnosis, nodes: Sequence[str]) -> Iterator[str]:
     wanted = {port for _, _, port in _host_ports(diagnosis.pod)}
     placed = pods_by_node(model)
     for node in in_natural_order(nodes):

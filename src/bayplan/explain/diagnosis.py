@@ -81,7 +81,7 @@ class NodeAmounts:
 
 @final
 @dataclass(slots=True)
-class Diagnosis:
+class NodeDiagnosis:
     """One attempt at one pod."""
 
     #: The pod whose cycle was read. For a group, that is the first member that fails.
@@ -114,9 +114,9 @@ class Diagnosis:
         return names
 
 
-def diagnose(model: ClusterModel, pod: str) -> Diagnosis:
+def diagnose(model: ClusterModel, pod: str) -> NodeDiagnosis:
     """One attempt at a pending pod that leaves no trace. Raises KeyError."""
-    cycles: dict[str, Diagnosis] = {}
+    cycles: dict[str, NodeDiagnosis] = {}
     found = model.pod(pod)
     uid = "" if found is None else found.metadata.uid or ""
 
@@ -130,15 +130,15 @@ def diagnose(model: ClusterModel, pod: str) -> Diagnosis:
     failing = (each for each in cycles.values() if each.rejected or each.whole is not None)
     if own is None or not (own.rejected or own.whole is not None):
         own = next(failing, own)
-    diagnosis = Diagnosis(attempt.pod) if own is None else own
+    diagnosis = NodeDiagnosis(attempt.pod) if own is None else own
     diagnosis.attempt = attempt
     return diagnosis
 
 
-def _read(cycle: Cycle) -> Diagnosis:
+def _read(cycle: Cycle) -> NodeDiagnosis:
     pod, snapshot = cycle.pod, cycle.snapshot
     whole = cycle.status if cycle.feasibility is None and cycle.choice is None else None
-    diagnosis = Diagnosis(
+    diagnosis = NodeDiagnosis(
         pod, whole=whole, node_count=snapshot.node_count, feasible_count=cycle.feasible_count
     )
     if cycle.choice is None and whole is None:
@@ -146,7 +146,7 @@ def _read(cycle: Cycle) -> Diagnosis:
     return diagnosis
 
 
-def _read_nodes(cycle: Cycle, diagnosis: Diagnosis) -> None:
+def _read_nodes(cycle: Cycle, diagnosis: NodeDiagnosis) -> None:
     """Read what the cycle says about each node."""
     names, statuses = cycle.snapshot.nodes.names(), cycle.node_to_status()
     diagnosis.rejected = {name: statuses.get(name) for name in names}

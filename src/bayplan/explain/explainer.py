@@ -12,7 +12,7 @@ from bayplan.api.pod_groups import UPSTREAM_GROUP
 from bayplan.api.selectors import SelectorError, label_selector
 from bayplan.engine.cycle import Cycle
 from bayplan.explain.causes import causes_of, saturated_and_excluded
-from bayplan.explain.diagnosis import Diagnosis, diagnose, pods_by_node
+from bayplan.explain.diagnosis import NodeDiagnosis, diagnose, pods_by_node
 from bayplan.explain.explanation import (
     Budget,
     Comparison,
@@ -199,7 +199,7 @@ def _peers(model: ClusterModel, owners: Owners, pod: PodInfo) -> list[str]:
 # ---- preemption ---------------------------------------------------------------------------------
 
 
-def _preemption(model: ClusterModel, diagnosis: Diagnosis) -> Preemption | None:
+def _preemption(model: ClusterModel, diagnosis: NodeDiagnosis) -> Preemption | None:
     attempt, pod = diagnosis.attempt, diagnosis.attempt.pod
     if attempt.result in ("gated", "error"):
         return None
@@ -253,7 +253,7 @@ def _budgets(model: ClusterModel, pods: list[PodInfo]) -> tuple[Budget, ...]:
 # ---- groups -------------------------------------------------------------------------------------
 
 
-def _group(model: ClusterModel, diagnosis: Diagnosis) -> Group | None:
+def _group(model: ClusterModel, diagnosis: NodeDiagnosis) -> Group | None:
     attempt = diagnosis.attempt
     state = model.scheduler.pod_groups.of(attempt.pod)
     if state is None:
@@ -276,7 +276,7 @@ def _group(model: ClusterModel, diagnosis: Diagnosis) -> Group | None:
     )
 
 
-def _levels(model: ClusterModel, diagnosis: Diagnosis) -> tuple[ComparedLevel, ...]:
+def _levels(model: ClusterModel, diagnosis: NodeDiagnosis) -> tuple[ComparedLevel, ...]:
     state = model.scheduler.pod_groups.of(diagnosis.attempt.pod)
     if state is None or diagnosis.attempt.result == "gated":
         return ()

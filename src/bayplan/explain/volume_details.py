@@ -34,7 +34,7 @@ from bayplan.api.storage_objects import (
     StorageClass,
     TopologySelectorTerm,
 )
-from bayplan.explain.diagnosis import Diagnosis, pods_by_node
+from bayplan.explain.diagnosis import NodeDiagnosis, pods_by_node
 from bayplan.explain.fixes.edits import plain
 from bayplan.explain.fixes.node_labels import terms_of_volume
 from bayplan.explain.fixes.rule_edits import nodes_of, selector_text, term_text
@@ -310,7 +310,7 @@ def _capacity_text(capacity: CSIStorageCapacity) -> str:
 # ---- limits and conflicts -------------------------------------------------------------------
 
 
-def limit_details(diagnosis: Diagnosis, nodes: Sequence[str]) -> Iterator[str]:
+def limit_details(diagnosis: NodeDiagnosis, nodes: Sequence[str]) -> Iterator[str]:
     """Lines with driver, limit and attached volumes, one for each distinct set of numbers."""
     places: dict[str, list[str]] = {}
     for node in in_natural_order(nodes):

@@ -162,7 +162,7 @@ FILTER_CODES = frozenset(REJECTION_CODES)
 
 
 @dataclass(slots=True)
-class Entry:
+class RejectionEntry:
     """Nodes that one plugin rejected with the same reasons."""
 
     plugin: str
@@ -176,8 +176,8 @@ class Entry:
         return self.code if self.codes is None else Code(int(self.codes[index]))
 
 
-# Called at every attempt; `list[Entry]` as a factory takes three times as long.
-def _no_entries() -> list[Entry]:
+# Called at every attempt; `list[RejectionEntry]` as a factory takes three times as long.
+def _no_entries() -> list[RejectionEntry]:
     return []
 
 
@@ -187,7 +187,7 @@ class FilterOutcome(Feasibility):
 
     nodes: NodeView
     feasible: NodeMask
-    entries: list[Entry] = field(default_factory=_no_entries)
+    entries: list[RejectionEntry] = field(default_factory=_no_entries)
     #: A status that ends the attempt.
     error: Status | None = None
 
@@ -218,7 +218,9 @@ class FilterOutcome(Feasibility):
             self.error = _error_of(plugin, rejection, codes)
             if self.error is not None:
                 return
-            self.entries.append(Entry(plugin, rejection.code, rejection.reasons, positions, codes))
+            self.entries.append(
+                RejectionEntry(plugin, rejection.code, rejection.reasons, positions, codes)
+            )
             if after is None:
                 after = before.copy()
             after[positions] = False
@@ -237,7 +239,9 @@ class FilterOutcome(Feasibility):
         if is_rejected(status):
             assert status is not None
             positions: Rows = np.array([position], np.intp)
-            self.entries.append(Entry(status.plugin, status.code, status.reasons, positions))
+            self.entries.append(
+                RejectionEntry(status.plugin, status.code, status.reasons, positions)
+            )
         elif is_success(status):
             self.feasible[position] = True
         else:
@@ -352,7 +356,7 @@ def _error_of(
     return Status(Code.ERROR, (f'running "{plugin}" filter plugin: {message}',), plugin)
 
 
-def _code_counts(entry: Entry) -> list[tuple[Code, int]]:
+def _code_counts(entry: RejectionEntry) -> list[tuple[Code, int]]:
     if entry.codes is None:
         return [(entry.code, len(entry.positions))]
     codes, counts = np.unique(entry.codes, return_counts=True)

@@ -109,7 +109,7 @@ def repeat(
 
 
 @final
-class Rejection(NamedTuple):
+class AttemptRejection(NamedTuple):
     """One node in one attempt, which rejected the node."""
 
     uid: str
@@ -119,19 +119,21 @@ class Rejection(NamedTuple):
     code: str
 
 
-def rejections_of(folder: RunFolder, node: str, check: Callable[[], None]) -> list[Rejection]:
+def rejections_of(
+    folder: RunFolder, node: str, check: Callable[[], None]
+) -> list[AttemptRejection]:
     """All rejections of one node in a run, the oldest first: each attempt is repeated.
 
     Of a group that is tried in several domains, each attempt at a member is one. ``check`` is
     called at each attempt and may raise. Raises RunFolderError, ConfigError.
     """
-    rejections: list[Rejection] = []
+    rejections: list[AttemptRejection] = []
 
     def look(cycle: Cycle) -> None:
         status = rejection_of(cycle, node)
         if status is not None:
             uid, attempt, code = cycle.pod.uid, cycle.queued.attempts, str(status.code)
-            rejections.append(Rejection(uid, attempt, status.plugin, status.message, code))
+            rejections.append(AttemptRejection(uid, attempt, status.plugin, status.message, code))
 
     config, registry, seed = folder.settings()
     model = ClusterModel(ClusterPicture(ObjectStore()), config, registry, seed=seed)

@@ -14,7 +14,7 @@ from bayplan.explain.diagnosis import diagnose
 from bayplan.explain.explainer import NoSuchPodError, explain_pod
 from bayplan.explain.explanation import Explanation
 from bayplan.history.timeline import State, Timeline, numbers
-from bayplan.model.past import Rejection
+from bayplan.model.past import AttemptRejection
 from bayplan.objects.workloads import workload_of
 from bayplan.problems import BadInputError
 from bayplan.sim.input.controller_kinds import SCALED_KINDS
@@ -208,7 +208,7 @@ def node_rejections(
     if subject.kind != "run":
         return _rejections_now(subject, change, node)
 
-    def compute(deadline: Deadline) -> Sequence[tuple[int, Rejection]]:
+    def compute(deadline: Deadline) -> Sequence[tuple[int, AttemptRejection]]:
         return _with_changes(state.timeline, subject.rejections(node, deadline.check))
 
     computed = subject.computations.ask(("rejections", node), compute)
@@ -224,8 +224,8 @@ def node_rejections(
 
 
 def _with_changes(
-    line: Timeline, rejections: Sequence[Rejection]
-) -> Sequence[tuple[int, Rejection]]:
+    line: Timeline, rejections: Sequence[AttemptRejection]
+) -> Sequence[tuple[int, AttemptRejection]]:
     """Each rejection with the change of its attempt. Equal rejections of one attempt come once."""
     uids = {pod.uid: row for row, pod in enumerate(line.pods)}
     attempts = line.attempts
@@ -236,10 +236,10 @@ def _with_changes(
 
 
 def _rejection_rows(
-    line: Timeline, rejections: Sequence[tuple[int, Rejection]]
+    line: Timeline, rejections: Sequence[tuple[int, AttemptRejection]]
 ) -> Iterator[NodeRejection]:
     names = {pod.uid: pod.name for pod in line.pods}
-    by_cause: dict[tuple[str, str, str], list[tuple[int, Rejection]]] = {}
+    by_cause: dict[tuple[str, str, str], list[tuple[int, AttemptRejection]]] = {}
     for at, one in rejections:
         by_cause.setdefault((one.plugin, one.reason, one.code), []).append((at, one))
     newest = sorted(by_cause.items(), key=lambda item: -item[1][-1][0])

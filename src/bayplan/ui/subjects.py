@@ -32,7 +32,7 @@ from bayplan.history.timeline import Series, State, Timeline
 from bayplan.history.timeline_fold import TimelineFold
 from bayplan.internal_errors import internal_error, shows_tracebacks
 from bayplan.journal import AttemptRecord, Record
-from bayplan.model.past import Rejection, Repetition, attempt_of_run, rejections_of
+from bayplan.model.past import AttemptRejection, Repetition, attempt_of_run, rejections_of
 from bayplan.model.picture import ClusterPicture
 from bayplan.model.run_moments import objects_of
 from bayplan.plugins.registry import Registry
@@ -223,7 +223,7 @@ class Subject:
         """The engine with the objects at a change, for the worker's thread. See `moment`."""
         return self._models.open(change, lambda: self.moment(change, check))
 
-    def rejections(self, node: str, check: Callable[[], None]) -> Sequence[Rejection]:
+    def rejections(self, node: str, check: Callable[[], None]) -> Sequence[AttemptRejection]:
         """What a node rejected, the oldest first, for the worker's thread.
 
         Raises NotReady, BadInputError.
@@ -346,7 +346,7 @@ class RunSubject(FileSubject):
             scheduler_name=DEFAULT_SCHEDULER if self.folder.manifest().config is None else None,
         )
 
-    def rejections(self, node: str, check: Callable[[], None]) -> Sequence[Rejection]:
+    def rejections(self, node: str, check: Callable[[], None]) -> Sequence[AttemptRejection]:
         return rejections_of(self.folder, node, check)
 
     def _summary(self) -> Totals | None:

@@ -8,10 +8,10 @@ import pytest
 
 from bayplan.engine.podgroups.arrangement import (
     Arrangement,
+    ArrangementProblem,
     Layer,
     MemberKind,
     NoArrangement,
-    Problem,
     arrange,
 )
 from bayplan.rng import Stream, stream
@@ -21,7 +21,7 @@ def kind(*amounts: int, feasible: Sequence[bool]) -> MemberKind:
     return MemberKind(np.array(amounts, np.int64), np.array(feasible, np.bool_))
 
 
-def is_valid(problem: Problem, places: Sequence[int]) -> bool:
+def is_valid(problem: ArrangementProblem, places: Sequence[int]) -> bool:
     """Whether the members fit on these nodes, and each slice shares a domain."""
     free = problem.free.copy()
     for member, node in zip(problem.members, places, strict=True):
@@ -37,7 +37,7 @@ def is_valid(problem: Problem, places: Sequence[int]) -> bool:
     return True
 
 
-def one_by_one(problem: Problem, answer: Arrangement) -> list[int]:
+def one_by_one(problem: ArrangementProblem, answer: Arrangement) -> list[int]:
     """A node for each member, the first of its nodes that has room."""
     free, places = problem.free.copy(), list[int]()
     for member, nodes in zip(problem.members, answer.nodes, strict=True):
@@ -49,7 +49,7 @@ def one_by_one(problem: Problem, answer: Arrangement) -> list[int]:
     return places
 
 
-def draw_problem(rng: Stream) -> Problem:
+def draw_problem(rng: Stream) -> ArrangementProblem:
     """A small problem: up to 5 nodes, 5 members, 3 kinds and 2 layers."""
     node_count = rng.randrange(1, 6)
     free = [[rng.randrange(9), rng.randrange(5)] for _ in range(node_count)]
@@ -70,7 +70,7 @@ def draw_problem(rng: Stream) -> Problem:
         Layer(inner_size, np.array(racks)),
     ]
     layers = layers[2 - rng.randrange(3) :] if rng.random() < 0.7 else []
-    return Problem(kinds, members, np.array(free, np.int64), layers, rng.random() < 0.5)
+    return ArrangementProblem(kinds, members, np.array(free, np.int64), layers, rng.random() < 0.5)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -88,7 +88,7 @@ def test_an_arrangement_is_found_exactly_where_one_exists(seed: int) -> None:
             assert is_valid(problem, one_by_one(problem, answer)), problem
 
 
-def draw_tight(rng: Stream) -> Problem:
+def draw_tight(rng: Stream) -> ArrangementProblem:
     """5,000 nodes in racks of 18. Members of five kinds that fill one rack, and fit in no other."""
     node_count = 5_000
     racks = np.arange(node_count) // 18
@@ -108,7 +108,9 @@ def draw_tight(rng: Stream) -> Problem:
     gpus[(racks != target) & np.array([rng.random() < 0.5 for _ in range(node_count)])] = 0
     everywhere = [True] * node_count
     kinds = [kind(*each, feasible=everywhere) for each in amounts]
-    return Problem(kinds, members, np.column_stack([gpus, cpus]), [Layer(len(members), racks)])
+    return ArrangementProblem(
+        kinds, members, np.column_stack([gpus, cpus]), [Layer(len(members), racks)]
+    )
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -132,7 +134,7 @@ def nvl72() -> tuple[np.ndarray, Layer, Layer]:
 def test_slices_of_96_hosts_share_racks_and_blocks(is_balanced: bool, racks: list[int]) -> None:
     free, blocks, of_16 = nvl72()
     host = kind(4, feasible=[True] * len(free))
-    answer = arrange(Problem([host], [0] * 96, free, [blocks, of_16], is_balanced))
+    answer = arrange(ArrangementProblem([host], [0] * 96, free, [blocks, of_16], is_balanced))
     assert isinstance(answer, Arrangement)
     assert [int(of_16.domain_ids[nodes[0]]) for nodes in answer.nodes[::16]] == racks
     assert all(len({*of_16.domain_ids[nodes].tolist()}) == 1 for nodes in answer.nodes)
@@ -144,7 +146,7 @@ def test_equal_members_that_do_not_fit_have_the_number_of_slices_that_do() -> No
     free[18 * 12 :] = 4
     free[18 * 14 :] = 0
     host = kind(4, feasible=[True] * len(free))
-    answer = arrange(Problem([host], [0] * 96, free, [blocks, of_16]))
+    answer = arrange(ArrangementProblem([host], [0] * 96, free, [blocks, of_16]))
     assert answer == NoArrangement(is_proven=True, fitting_counts=(0, 3))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import final
 
 from bayplan.api.objects import Node, is_terminal
-from bayplan.api.pod_requests import PODS, amounts
+from bayplan.api.pod_requests import CPU, PODS, amounts
 from bayplan.comparison.metrics.run_metric import Curve, RunMetric
 from bayplan.journal import AttemptRecord, BindingRecord, Record
 from bayplan.objects.workloads import is_bound_to_node
@@ -16,7 +16,6 @@ from bayplan.state.pods import PodInfo
 
 
 SECONDS_PER_HOUR = 3600.0
-CPU = "cpu"
 MILLI_PER_CPU = 1000
 _BYTES = ("memory", "ephemeral-storage")
 

@@ -20,10 +20,10 @@ from bayplan.api.pod_requests import PODS
 from bayplan.engine.cycle import Cycle
 from bayplan.engine.podgroups.arrangement import (
     Arrangement,
+    ArrangementProblem,
     Layer,
     MemberKind,
     NoArrangement,
-    Problem,
     arrange,
     suffices_alone,
 )
@@ -94,7 +94,7 @@ class ArrangedPass:
         lacking_count = len(self._lacking_nodes)
         self._late, self._others = members[:lacking_count], members[lacking_count:]
         #: Number of members to arrange → the problem.
-        self._problems: dict[int, Problem | None] = {}
+        self._problems: dict[int, ArrangementProblem | None] = {}
         self._answers: dict[int, Arrangement | NoArrangement | None] = {}
         #: The result of the search in words; "": it placed the members, or there was no search.
         self.problem = ""
@@ -199,7 +199,7 @@ class ArrangedPass:
         """The node labels of the layers."""
         return [*([self._key] if self._key else []), *(part.key for part in self._slices)]
 
-    def _problem(self, count: int) -> Problem | None:
+    def _problem(self, count: int) -> ArrangementProblem | None:
         if count not in self._problems:
             self._problems[count] = _problem(
                 self._masks,
@@ -244,7 +244,7 @@ def _domain(snapshot: Snapshot, key: str, answer: Arrangement) -> str:
     return labels.values(key)[int(labels.ids(key)[first])]
 
 
-def _problem_text(answer: NoArrangement, problem: Problem, keys: Sequence[str]) -> str:
+def _problem_text(answer: NoArrangement, problem: ArrangementProblem, keys: Sequence[str]) -> str:
     """Why the members were not arranged, in words. ``keys``: the node labels of the layers."""
     count = len(problem.members)
     text = f"no arrangement of {count} members exists"
@@ -293,7 +293,7 @@ def _problem(
     slices: Sequence[TopologySlice],
     key: str,
     allowed: Mask,
-) -> Problem | None:
+) -> ArrangementProblem | None:
     """The problem to solve. ``allowed``: bool [nodes], the nodes of the domains. None: a member is
     rejected as a whole, or an extender decides about it."""
     nodes = snapshot.nodes
@@ -319,7 +319,7 @@ def _problem(
     if key:
         # The group is one slice of its own size.
         layers.insert(0, Layer(len(members), _ids(nodes, key)))
-    return Problem(
+    return ArrangementProblem(
         kinds,
         [places[id(queued.pod.shape)] for queued in members],
         np.column_stack([_free(nodes, name) for name in resources]),

@@ -65,7 +65,7 @@ class Layer(NamedTuple):
     domain_ids: Int64s
 
 
-class Problem(NamedTuple):
+class ArrangementProblem(NamedTuple):
     """The members that are to be placed, and the nodes."""
 
     kinds: Sequence[MemberKind]
@@ -100,7 +100,7 @@ class NoArrangement(Struct, frozen=True):
     fitting_counts: tuple[int, ...] = ()
 
 
-def arrange(problem: Problem, steps_max: int = STEPS_MAX) -> Arrangement | NoArrangement:
+def arrange(problem: ArrangementProblem, steps_max: int = STEPS_MAX) -> Arrangement | NoArrangement:
     """Nodes for all members. Equal problems have equal answers."""
     if len(set(problem.members)) == 1:
         return _Counts(problem).arranged()
@@ -134,7 +134,7 @@ def _domains(layer: Layer, nodes: Rows) -> list[tuple[int, Rows]]:
 class _Counts:
     """The arrangement of equal members, for which the numbers of free places decide."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: ArrangementProblem) -> None:
         kind, self._member_count = problem.kinds[problem.members[0]], len(problem.members)
         self._problem = problem
         #: int64 [nodes]: free places.
@@ -259,7 +259,7 @@ class _Choice(NamedTuple):
     left_counts: Int64s
 
 
-def suffices_alone(problem: Problem) -> Mask:
+def suffices_alone(problem: ArrangementProblem) -> Mask:
     """bool [nodes]: whether the domain of the outermost layer that a node is in may suffice. It has
     to take all members of each kind if the kind were alone, and to have as much free as all of them
     request."""
@@ -285,7 +285,7 @@ class _Classes:
     """The classes of nodes, and how many nodes each class has. A node that takes a member becomes
     one of another class."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: ArrangementProblem) -> None:
         kinds, layers, free = problem.kinds, problem.layers, problem.free
         places = np.array([_place_counts(kind, free) for kind in kinds])
         #: The positions of the nodes that count. Some member fits on such a node, and if all
@@ -389,7 +389,7 @@ class _Search:
     """A search with a stack of parts. The part that assigns the members of a slice has a stack of
     its own."""
 
-    def __init__(self, problem: Problem, steps_max: int) -> None:
+    def __init__(self, problem: ArrangementProblem, steps_max: int) -> None:
         self._problem = problem
         self._steps_left = self._steps_max = steps_max
         self._layer_count = len(problem.layers)

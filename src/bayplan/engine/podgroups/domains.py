@@ -48,7 +48,7 @@ TOPOLOGY_EVENTS: Final = (
 
 
 @final
-class Watch:
+class DomainTrialMetrics:
     """Counts the trials of domains, and measures their duration."""
 
     def __init__(self, telemetry: Telemetry, profile_name: str) -> None:
@@ -309,7 +309,7 @@ class _Passes:
         self.members = members
         self.needed_count = needed_count
         self.framework = setup.frameworks[members[0].pod.scheduler_name]
-        self._watch = Watch(setup.telemetry, self.framework.profile_name)
+        self._watch = DomainTrialMetrics(setup.telemetry, self.framework.profile_name)
         #: Plugins that rejected members.
         self.rejecting = set[str]()
         #: The members, if it is known that they are equal; and whether this was looked up.

@@ -28,7 +28,7 @@ from bayplan.engine.podgroups.refusals import (
     rejection,
     texts_of,
 )
-from bayplan.engine.podgroups.tree_pass import GroupResult, TreePass, TreeResults, Verdict
+from bayplan.engine.podgroups.tree_pass import GroupResult, GroupVerdict, TreePass, TreeResults
 from bayplan.engine.podgroups.trial import (
     GroupExtenderCalls,
     PlacedMember,
@@ -353,7 +353,7 @@ def _by_group(members: Sequence[QueuedPodInfo]) -> dict[GroupKey, list[QueuedPod
     return by_group
 
 
-def _complete(tree: GroupTree, results: TreeResults, parent: Verdict) -> None:
+def _complete(tree: GroupTree, results: TreeResults, parent: GroupVerdict) -> None:
     """Give the verdict of the parent to the groups that were not tried, and to those whose parent
     does not fit. Upstream: completeCompositePodGroupAlgorithmResultMap."""
     for child in tree.children:
@@ -364,7 +364,7 @@ def _complete(tree: GroupTree, results: TreeResults, parent: Verdict) -> None:
             _complete(child, results, result.verdict)
 
 
-def _failure(verdict: Verdict) -> Failure:
+def _failure(verdict: GroupVerdict) -> Failure:
     message = verdict.message
     if verdict.is_error:
         return failure_by_error(Status(Code.ERROR, (message,)), message)

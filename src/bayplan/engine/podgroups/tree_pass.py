@@ -29,7 +29,7 @@ from bayplan.state.pod_groups import GroupState
 
 
 @final
-class Verdict(Struct, eq=False):
+class GroupVerdict(Struct, eq=False):
     """The verdict of a group. Groups whose parent failed share its verdict, and what is added to
     one of them is added to all, because upstream shares its Status in the same way."""
 
@@ -49,14 +49,14 @@ class Verdict(Struct, eq=False):
         return self.error or ", ".join(self.reasons)
 
 
-def failed_by(text: str) -> Verdict:
-    return Verdict(is_error=True, error=text)
+def failed_by(text: str) -> GroupVerdict:
+    return GroupVerdict(is_error=True, error=text)
 
 
 class GroupResult(Struct):
     """The result for one group of the tree."""
 
-    verdict: Verdict
+    verdict: GroupVerdict
     #: Whether a pod below found a node in this pass.
     is_any_placed: bool = False
     #: The members of a PodGroup that found nodes, and those that did not.
@@ -92,7 +92,7 @@ class TreePass:
         self.blamed: set[str] = set()
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> GroupVerdict:
         """The result for the root."""
         return self.results[self._tree.key].verdict
 
@@ -116,14 +116,14 @@ class TreePass:
             root.verdict = self._none()
         return self
 
-    def _none(self) -> Verdict:
+    def _none(self) -> GroupVerdict:
         """The verdict of a group whose pods found no node, although its minimum is met."""
-        return Verdict(error=self._texts.none_fits)
+        return GroupVerdict(error=self._texts.none_fits)
 
-    def _nowhere(self, count: int, why_not_first: str) -> Verdict:
+    def _nowhere(self, count: int, why_not_first: str) -> GroupVerdict:
         """The verdict of a group that fits in none of ``count`` domains."""
         reason = in_no_placement(count, why_not_first)
-        return Verdict(error=self._texts.error, reasons=[reason])
+        return GroupVerdict(error=self._texts.error, reasons=[reason])
 
     def undo(self) -> None:
         """Undo all placements, the last one first."""
@@ -148,7 +148,7 @@ class TreePass:
         """The result for a group without a placement to try or to choose."""
         self.blamed.add(status.plugin)
         if is_rejected(status):
-            return GroupResult(Verdict(reasons=list(status.reasons)))
+            return GroupResult(GroupVerdict(reasons=list(status.reasons)))
         return GroupResult(failed_by(status.message))
 
     def _in_best_domain(
@@ -217,8 +217,10 @@ class TreePass:
             untried_count -= 1
             fit_count += result.verdict.fits
         if fit_count >= needed:
-            return GroupResult(Verdict(fits=True), is_any_placed)
-        return GroupResult(Verdict(reasons=[too_few_scheduled(needed, fit_count, untried_count)]))
+            return GroupResult(GroupVerdict(fits=True), is_any_placed)
+        return GroupResult(
+            GroupVerdict(reasons=[too_few_scheduled(needed, fit_count, untried_count)])
+        )
 
     # ---- a group of pods ------------------------------------------------------------------
 
@@ -231,7 +233,7 @@ class TreePass:
         if isinstance(domains, Status):
             return self._unplaceable(domains)
         if needed_count <= 0:
-            return GroupResult(Verdict(fits=True))
+            return GroupResult(GroupVerdict(fits=True))
         # Too few members wait, so none of them is tried.
         return GroupResult(self._nowhere(len(domains), self._texts.none_fits))
 
@@ -250,14 +252,14 @@ class TreePass:
         placed = list(pass_.placed)
         if pass_.fits(needed_count):
             self._passes.append(pass_)
-            return GroupResult(Verdict(fits=True), bool(placed), placed, pass_.unplaced)
+            return GroupResult(GroupVerdict(fits=True), bool(placed), placed, pass_.unplaced)
         pass_.undo()
         verdict = self._why(state, members, pass_)
         return GroupResult(verdict, placed=placed, unplaced=pass_.unplaced)
 
     def _why(
         self, state: GroupState, members: Sequence[QueuedPodInfo], pass_: PodGroupTrial
-    ) -> Verdict:
+    ) -> GroupVerdict:
         error = pass_.error
         if error is not None:
             return failed_by(f"failed to schedule other pod from a pod group: {error.message}")

@@ -39,7 +39,7 @@ from bayplan.engine.ranking.ranked_nodes import CHANGES_MAX, RankedNodes
 from bayplan.engine.ranking.score_index import CellIndex, PlaceBlocks, ScoreIndex, as_array
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.domain_rules import CellCounts, DomainCount, DomainPlugin, DomainRules
-from bayplan.framework.filtering import Entry, Feasibility, FilterOutcome, RejectedNodes
+from bayplan.framework.filtering import Feasibility, FilterOutcome, RejectedNodes, RejectionEntry
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.runtime import Framework
 from bayplan.framework.scoring import Choice, PluginScores, ScoreTable, total_scores
@@ -777,7 +777,7 @@ class CellFeasibility(Feasibility):
         cells = self._node_cells.cells_of(nodes.table.rows)
         for rejected, of_cells in self._rejected:
             positions = places_of(outcome.feasible & np.isin(cells, of_cells))
-            entry = Entry(rejected.plugin, rejected.code, rejected.reasons, positions)
+            entry = RejectionEntry(rejected.plugin, rejected.code, rejected.reasons, positions)
             outcome.entries.append(entry)
             outcome.feasible[positions] = False
         return outcome

@@ -19,10 +19,10 @@ from bayplan.engine.ranking.evaluation_plan import (
 )
 from bayplan.engine.ranking.row_cache import PASSES, UNKNOWN, CachedFilterResults
 from bayplan.framework.filtering import (
-    Entry,
     Feasibility,
     FilterOutcome,
     RejectedNodes,
+    RejectionEntry,
     RejectionSummary,
 )
 from bayplan.framework.status import Code, Codes
@@ -201,7 +201,7 @@ class NodeFeasibility(Feasibility):
                 name, cache = self._filters[index]
                 positions = np.flatnonzero((numbers == number) & outcome.feasible)
                 for code, reasons in cache.verdicts[verdict_number] if len(positions) else ():
-                    outcome.entries.append(Entry(name, code, reasons, positions))
+                    outcome.entries.append(RejectionEntry(name, code, reasons, positions))
                 outcome.feasible[positions] = False
 
     def validate(self, rows: Rows, unchanged: Rows) -> None:

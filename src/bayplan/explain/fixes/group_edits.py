@@ -24,7 +24,7 @@ from bayplan.api.pod_groups import (
     PodGroup,
     TopologySlice,
 )
-from bayplan.explain.diagnosis import Diagnosis
+from bayplan.explain.diagnosis import NodeDiagnosis
 from bayplan.explain.explanation import Change
 from bayplan.explain.fixes.commands import optional, patch_command, scale_command
 from bayplan.explain.fixes.edits import Harm, ObjectEdit
@@ -44,7 +44,7 @@ _MOVED_MAX: Final = 64
 
 
 def group_edits(
-    model: ClusterModel, owners: Owners, diagnosis: Diagnosis, levels: Iterable[ComparedLevel]
+    model: ClusterModel, owners: Owners, diagnosis: NodeDiagnosis, levels: Iterable[ComparedLevel]
 ) -> Iterator[ObjectEdit]:
     """Changes of the group's object, and groups that may move."""
     state = model.scheduler.pod_groups.of(diagnosis.attempt.pod)
@@ -140,7 +140,7 @@ def _shown(group: PodGroup) -> str:
 
 
 def _moved(
-    model: ClusterModel, owners: Owners, diagnosis: Diagnosis, name: str, *, pods: list[PodInfo]
+    model: ClusterModel, owners: Owners, diagnosis: NodeDiagnosis, name: str, *, pods: list[PodInfo]
 ) -> Iterator[ObjectEdit]:
     """The edit that moves a group. ``name``, ``pods``: those of the group."""
     owner_keys = {owners.of(pod) for pod in pods}
@@ -190,7 +190,7 @@ def _resize(owner: ObjectKey, size: int) -> tuple[Change, tuple[str, ...]]:
     return change, optional(lambda: scale_command(owner, size))
 
 
-def _elsewhere(model: ClusterModel, diagnosis: Diagnosis, pods: list[PodInfo]) -> list[str]:
+def _elsewhere(model: ClusterModel, diagnosis: NodeDiagnosis, pods: list[PodInfo]) -> list[str]:
     """The nodes of the pods after the waiting group is placed without them. There are none if the
     group or some of the pods do not fit."""
     with model.trial():

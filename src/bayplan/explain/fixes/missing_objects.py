@@ -19,7 +19,7 @@ from bayplan.api.storage_objects import (
     PersistentVolumeClaim,
     StorageClass,
 )
-from bayplan.explain.diagnosis import Diagnosis
+from bayplan.explain.diagnosis import NodeDiagnosis
 from bayplan.explain.explanation import Change
 from bayplan.explain.fixes.commands import (
     creation_command,
@@ -41,7 +41,7 @@ _COUNTS_MAX = 8
 _NEW_CLASS = "on-demand"
 
 
-def missing_objects(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[ObjectEdit]:
+def missing_objects(model: ClusterModel, diagnosis: NodeDiagnosis) -> Iterator[ObjectEdit]:
     pod = diagnosis.pod
     for claim_key in dict.fromkeys(pod.claim_keys()):
         namespace, _, name = claim_key.partition("/")
@@ -190,7 +190,7 @@ def _missing_class(model: ClusterModel, claim: PersistentVolumeClaim) -> Iterato
 
 
 def _missing_volume(
-    model: ClusterModel, diagnosis: Diagnosis, claim: PersistentVolumeClaim
+    model: ClusterModel, diagnosis: NodeDiagnosis, claim: PersistentVolumeClaim
 ) -> Iterator[ObjectEdit]:
     """The volume that a claim is bound to; or, if nothing provisions volumes, a volume that the
     claim can be bound to."""
@@ -362,7 +362,7 @@ def _device_claim(model: ClusterModel, namespace: str, name: str) -> Iterator[Ob
         yield _creation(content)
 
 
-def _missing_group(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[ObjectEdit]:
+def _missing_group(model: ClusterModel, diagnosis: NodeDiagnosis) -> Iterator[ObjectEdit]:
     state = model.scheduler.pod_groups.of(diagnosis.attempt.pod)
     if state is None or state.group is not None:
         return

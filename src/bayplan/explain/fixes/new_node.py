@@ -13,7 +13,7 @@ from bayplan.answers.amounts import amount_text, short_text
 from bayplan.api.device_objects import RESOURCE_SLICE, ResourceSlice
 from bayplan.api.objects import CSI_NODE, HOSTNAME_LABEL, NODE, Node
 from bayplan.api.pod_requests import PODS, amounts, is_extended
-from bayplan.explain.diagnosis import Diagnosis, class_behind_each
+from bayplan.explain.diagnosis import NodeDiagnosis, class_behind_each
 from bayplan.explain.explanation import Change
 from bayplan.explain.fixes.edits import Content, Harm, ObjectEdit, change_of, plain
 from bayplan.explain.fixes.node_labels import labels_to_add
@@ -39,7 +39,7 @@ _FAMILY = "new node"
 
 
 def new_node_edits(
-    model: ClusterModel, diagnosis: Diagnosis, waiting_count: int = 1
+    model: ClusterModel, diagnosis: NodeDiagnosis, waiting_count: int = 1
 ) -> Iterator[ObjectEdit]:
     """Copies of each kind of node, and then larger nodes. ``waiting_count``: the number of pods
     that wait."""
@@ -84,7 +84,7 @@ def _kinds(model: ClusterModel) -> list[Node]:
 
 
 def _as_many_as_needed(
-    model: ClusterModel, diagnosis: Diagnosis, node: Node, waiting_count: int
+    model: ClusterModel, diagnosis: NodeDiagnosis, node: Node, waiting_count: int
 ) -> ObjectEdit:
     """As many copies as all pods that wait need."""
     bare = _manifest(node, {}, {}, with_taints=False)
@@ -103,7 +103,7 @@ def _as_many_as_needed(
 
 
 def _larger(
-    model: ClusterModel, node: Node, diagnosis: Diagnosis
+    model: ClusterModel, node: Node, diagnosis: NodeDiagnosis
 ) -> tuple[dict[str, str], dict[str, str], list[str]] | None:
     """What a node lacks for the pod, as (resources, labels, words for the reader); None: it lacks
     nothing."""
@@ -125,7 +125,7 @@ def _larger(
     return (more, needed, parts) if parts else None
 
 
-def _may_be_enlarged(node: Node, kinds: Sequence[Node], diagnosis: Diagnosis) -> bool:
+def _may_be_enlarged(node: Node, kinds: Sequence[Node], diagnosis: NodeDiagnosis) -> bool:
     """Whether a larger node of this kind may help. It has the devices that the pod requests, if any
     node has them, and it is not reserved for other pods by a taint."""
     offered = amounts(node.status.allocatable)
@@ -136,7 +136,7 @@ def _may_be_enlarged(node: Node, kinds: Sequence[Node], diagnosis: Diagnosis) ->
     return None not in harms and Harm.RISKY not in harms
 
 
-def _may_hold(model: ClusterModel, node: Node, diagnosis: Diagnosis) -> bool:
+def _may_hold(model: ClusterModel, node: Node, diagnosis: NodeDiagnosis) -> bool:
     """Whether an empty node of this kind has what the pod requests. Its devices may stand for an
     extended resource, which only the trial shows."""
     offered = amounts(node.status.allocatable)
@@ -153,7 +153,7 @@ def _description(node: Node) -> str:
     return f" ({text})" if text else ""
 
 
-def _counts(model: ClusterModel, diagnosis: Diagnosis, waiting_count: int) -> range:
+def _counts(model: ClusterModel, diagnosis: NodeDiagnosis, waiting_count: int) -> range:
     """The numbers of nodes to add, up to one for each waiting pod, or for each member that is
     needed."""
     state = model.scheduler.pod_groups.of(diagnosis.attempt.pod)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from bayplan.api.objects import DEPLOYMENT, NODE, Node, Taint
-from bayplan.explain.diagnosis import Diagnosis
+from bayplan.explain.diagnosis import NodeDiagnosis
 from bayplan.explain.fixes.commands import (
     label_command,
     optional,
@@ -38,7 +38,9 @@ _NODES_MAX = 4
 _UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 
 
-def object_edits(model: ClusterModel, owners: Owners, diagnosis: Diagnosis) -> Iterator[ObjectEdit]:
+def object_edits(
+    model: ClusterModel, owners: Owners, diagnosis: NodeDiagnosis
+) -> Iterator[ObjectEdit]:
     yield from _replace_first(owners, diagnosis)
     yield from missing_objects(model, diagnosis)
     yield from _uncordon(model, diagnosis)
@@ -46,7 +48,7 @@ def object_edits(model: ClusterModel, owners: Owners, diagnosis: Diagnosis) -> I
     yield from _label(model, diagnosis)
 
 
-def _replace_first(owners: Owners, diagnosis: Diagnosis) -> Iterator[ObjectEdit]:
+def _replace_first(owners: Owners, diagnosis: NodeDiagnosis) -> Iterator[ObjectEdit]:
     """The edit to maxSurge 0, because a rollout that adds new pods before it removes old ones needs
     room for both."""
     owner = owners.of(diagnosis.pod)
@@ -88,7 +90,7 @@ def _node_edit(
     return ObjectEdit(text, (change,), optional(command), harm=harm, note=note)
 
 
-def _uncordon(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[ObjectEdit]:
+def _uncordon(model: ClusterModel, diagnosis: NodeDiagnosis) -> Iterator[ObjectEdit]:
     cordoned = diagnosis.nodes_rejected_by(NodeUnschedulable.name)
     tainted = diagnosis.nodes_rejected_by(TaintToleration.name)
     nodes = [n for n in nodes_of(model, (*cordoned, *tainted)) if n.spec.unschedulable]
@@ -102,7 +104,7 @@ def _uncordon(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[ObjectEdit]
         yield _node_edit(node, changed, text, lambda name=name: uncordon_command(name))
 
 
-def _untaint(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[ObjectEdit]:
+def _untaint(model: ClusterModel, diagnosis: NodeDiagnosis) -> Iterator[ObjectEdit]:
     tried: set[tuple[Taint, ...]] = set()
     for node in nodes_of(model, diagnosis.nodes_rejected_by(TaintToleration.name)):
         taints = untolerated(diagnosis.pod, node)
@@ -132,7 +134,7 @@ def _says_what_the_node_is(label: str) -> bool:
     return domain == "kubernetes.io" or domain.endswith((".kubernetes.io", "karpenter.sh"))
 
 
-def _label(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[ObjectEdit]:
+def _label(model: ClusterModel, diagnosis: NodeDiagnosis) -> Iterator[ObjectEdit]:
     wanted = diagnosis.pod.spec.node_selector or {}
     if not wanted or any(map(_says_what_the_node_is, wanted)):
         return

@@ -5,7 +5,7 @@ from typing import Any
 
 from bayplan.answers.amounts import amount_text, rounded_down, short_text
 from bayplan.api.pod_requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, amounts
-from bayplan.explain.diagnosis import Diagnosis
+from bayplan.explain.diagnosis import NodeDiagnosis
 from bayplan.explain.fixes.edits import EditNotPossibleError, Harm, PodEdit, Spec
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
 
@@ -13,7 +13,7 @@ from bayplan.plugins.node_resources_fit import NodeResourcesFit
 _TARGETS_MAX = 6
 
 
-def lower_requests(diagnosis: Diagnosis) -> Iterator[PodEdit]:
+def lower_requests(diagnosis: NodeDiagnosis) -> Iterator[PodEdit]:
     """Requests that would fit on the nodes that are nearest to fitting; none is lowered to 0.
 
     It does no harm to lower a request that no node could ever hold.
@@ -36,7 +36,7 @@ def lower_requests(diagnosis: Diagnosis) -> Iterator[PodEdit]:
         yield _lowered(dict(key), requests, Harm.NONE if is_impossible else Harm.RULE)
 
 
-def _exceeds_every_node(diagnosis: Diagnosis, resource: str) -> bool:
+def _exceeds_every_node(diagnosis: NodeDiagnosis, resource: str) -> bool:
     return diagnosis.pod.requests[resource] > diagnosis.amounts.most_allocatable(resource)
 
 

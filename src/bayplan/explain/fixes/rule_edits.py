@@ -20,7 +20,7 @@ from bayplan.api.objects import (
     PriorityClass,
     Taint,
 )
-from bayplan.explain.diagnosis import Diagnosis
+from bayplan.explain.diagnosis import NodeDiagnosis
 from bayplan.explain.fixes.edits import EditNotPossibleError, Harm, PodEdit, Spec, plain
 from bayplan.explain.fixes.owners import Owners
 from bayplan.explain.fixes.taints import (
@@ -47,7 +47,7 @@ _VALUES_MAX = 3
 LabelCounts = Mapping[str, Mapping[str, int]]
 
 
-def rule_edits(model: ClusterModel, owners: Owners, diagnosis: Diagnosis) -> Iterator[PodEdit]:
+def rule_edits(model: ClusterModel, owners: Owners, diagnosis: NodeDiagnosis) -> Iterator[PodEdit]:
     """One edit per rule, the mildest first."""
     spec = plain(diagnosis.pod.spec)
     yield from _tolerations(model, diagnosis)
@@ -66,7 +66,7 @@ def rule_edits(model: ClusterModel, owners: Owners, diagnosis: Diagnosis) -> Ite
 # ---- taints -------------------------------------------------------------------------------------
 
 
-def _tolerations(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[PodEdit]:
+def _tolerations(model: ClusterModel, diagnosis: NodeDiagnosis) -> Iterator[PodEdit]:
     lists: Counter[tuple[Taint, ...]] = Counter()
     harms: dict[tuple[Taint, ...], Harm] = {}
     tainted = (node for node in nodes_of(model, diagnosis.rejected) if node.spec.taints)
@@ -167,7 +167,9 @@ def _nearest_labels(counts: LabelCounts, key: str, value: str) -> list[tuple[str
     return [*((key, each) for each in nearest), *((each, value) for each in keys)]
 
 
-def _wider_selectors(model: ClusterModel, diagnosis: Diagnosis, spec: Spec) -> Iterator[PodEdit]:
+def _wider_selectors(
+    model: ClusterModel, diagnosis: NodeDiagnosis, spec: Spec
+) -> Iterator[PodEdit]:
     """Accept a value that a rejected node has, the most frequent value first."""
     nodes = nodes_of(model, diagnosis.nodes_rejected_by(NodeAffinity.name))
     labels = [node.metadata.labels or {} for node in nodes]
@@ -440,7 +442,7 @@ def _ports(spec: Spec) -> Iterator[PodEdit]:
             yield PodEdit(f"drop the host port {number}", apply)
 
 
-def priority_edits(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[PodEdit]:
+def priority_edits(model: ClusterModel, diagnosis: NodeDiagnosis) -> Iterator[PodEdit]:
     """A priority class that lets the pod preempt others; the lowest one comes first."""
     pod = diagnosis.pod
     if pod.spec.preemption_policy == "Never":
@@ -463,7 +465,7 @@ def priority_edits(model: ClusterModel, diagnosis: Diagnosis) -> Iterator[PodEdi
         yield PodEdit(text, apply, Harm.WORKLOAD)
 
 
-def device_edits(diagnosis: Diagnosis) -> Iterator[PodEdit]:
+def device_edits(diagnosis: NodeDiagnosis) -> Iterator[PodEdit]:
     """Remove a device claim, only if nothing else helps."""
     for claim in diagnosis.pod.spec.resource_claims or ():
 

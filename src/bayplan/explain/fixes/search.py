@@ -17,7 +17,7 @@ from msgspec import structs
 
 from bayplan.answers.names import listed_names
 from bayplan.api.objects import POD, Pod, PodSpec, decode
-from bayplan.explain.diagnosis import Diagnosis, diagnose
+from bayplan.explain.diagnosis import NodeDiagnosis, diagnose
 from bayplan.explain.explanation import Fix
 from bayplan.explain.fixes.consequences import Consequences, Outcome
 from bayplan.explain.fixes.edits import (
@@ -103,7 +103,7 @@ class Search:
     #: Attempts with new nodes, by the node that is copied.
     _with_copies: dict[Hashable, Attempt] = field(default_factory=dict[Hashable, Attempt])
 
-    def run(self, diagnosis: Diagnosis) -> list[Solution]:
+    def run(self, diagnosis: NodeDiagnosis) -> list[Solution]:
         """Solutions, the mildest first."""
         for drops_devices in (False, True):
             frontier: list[tuple[Edit, ...]] = [()]
@@ -132,7 +132,7 @@ class Search:
         return selected[:_FIXES_MAX]
 
     def _extend(
-        self, frontier: Iterable[tuple[Edit, ...]], first: Diagnosis, *, drops_devices: bool
+        self, frontier: Iterable[tuple[Edit, ...]], first: NodeDiagnosis, *, drops_devices: bool
     ) -> list[tuple[Edit, ...]]:
         """Try one more edit with each combination. Returns the combinations that help."""
         helpful: list[tuple[Edit, ...]] = []
@@ -151,14 +151,16 @@ class Search:
             helpful += self._try_all(edits, candidates, message=diagnosis.attempt.reason)
         return helpful[:_EXTENDED_MAX]
 
-    def _levels(self, edits: tuple[Edit, ...], diagnosis: Diagnosis) -> Sequence[ComparedLevel]:
+    def _levels(self, edits: tuple[Edit, ...], diagnosis: NodeDiagnosis) -> Sequence[ComparedLevel]:
         """The levels of the pod's group after these edits."""
         if not edits and self.levels is not None:
             return self.levels
         state = self.model.scheduler.pod_groups.of(diagnosis.attempt.pod)
         return () if state is None else levels_of(self.model, state)
 
-    def _candidates(self, diagnosis: Diagnosis, levels: Sequence[ComparedLevel]) -> Iterator[Edit]:
+    def _candidates(
+        self, diagnosis: NodeDiagnosis, levels: Sequence[ComparedLevel]
+    ) -> Iterator[Edit]:
         yield from lower_requests(diagnosis)
         yield from rule_edits(self.model, self.owners, diagnosis)
         yield from priority_edits(self.model, diagnosis)

@@ -30,7 +30,7 @@ from bayplan.api.objects import (
     STATEFUL_SET,
 )
 from bayplan.api.selectors import SelectorError, label_selector
-from bayplan.explain.diagnosis import Diagnosis, pods_on, requested_amount
+from bayplan.explain.diagnosis import NodeDiagnosis, pods_on, requested_amount
 from bayplan.explain.explanation import Change
 from bayplan.explain.fixes.commands import (
     NoCommandError,
@@ -62,7 +62,9 @@ _COST = -1000
 _CRITICAL_FROM = 1_000_000_001
 
 
-def room_edits(model: ClusterModel, owners: Owners, diagnosis: Diagnosis) -> Iterator[ObjectEdit]:
+def room_edits(
+    model: ClusterModel, owners: Owners, diagnosis: NodeDiagnosis
+) -> Iterator[ObjectEdit]:
     """Pods to remove from one node, as few as suffice there."""
     room = _Room(model, owners, diagnosis)
     for node in room.nearest_nodes():
@@ -82,7 +84,7 @@ def room_edits(model: ClusterModel, owners: Owners, diagnosis: Diagnosis) -> Ite
 class _Room:
     """The search for pods that may go."""
 
-    def __init__(self, model: ClusterModel, owners: Owners, diagnosis: Diagnosis) -> None:
+    def __init__(self, model: ClusterModel, owners: Owners, diagnosis: NodeDiagnosis) -> None:
         self._model = model
         self._owners = owners
         self._diagnosis = diagnosis
