@@ -49,11 +49,11 @@ def test_a_port_names_the_pod_that_uses_it() -> None:
 
 
 def test_node_rules_have_the_number_of_matching_nodes_in_the_details() -> None:
-    model = model_of(
-        [node("n1", labels={"disk": "ssd"})], [pod("p", node_selector={"disk": "hdd"})]
-    )
+    nodes = [node(f"n{size}", labels={"disk": f"ssd-{size}"}) for size in (10, 2)]
+    model = model_of(nodes, [pod("p", node_selector={"disk": "hdd"})])
     (cause,) = causes_of(model, diagnose(model, "default/p"))
-    assert cause.details == ("node selector disk=hdd matches 0 of 1 nodes; disk is ssd elsewhere",)
+    rule = "node selector disk=hdd matches 0 of 2 nodes"
+    assert cause.details == (f"{rule}; disk is ssd-2, ssd-10 elsewhere",)
 
 
 def test_terms_of_a_node_affinity_are_alternatives() -> None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bayplan.answers.names import in_natural_order
 from bayplan.cli.configuration import read_plugins
 from bayplan.cli.console import progress, show_answer
 from bayplan.cli.problems import read_text, refusals
@@ -248,7 +249,7 @@ def _no_such_workload(subject: WhySubject, result: SimulationResult) -> str:
     }
     expected = f"{subject.controller} in {subject.namespace}"
     near = difflib.get_close_matches(expected, sorted(controllers), _WORKLOADS_MAX)
-    listed = ", ".join(near or sorted(controllers)[:_WORKLOADS_MAX])
+    listed = ", ".join(near or in_natural_order(controllers)[:_WORKLOADS_MAX])
     workloads = f"known workloads include: {listed}" if controllers else "no pod has a controller"
     return f"no pod belongs to {expected}; {workloads}"
 

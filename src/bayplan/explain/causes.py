@@ -7,7 +7,12 @@ from itertools import chain
 from typing import Any, final
 
 from bayplan.answers.amounts import amount_text, counted, short_text
-from bayplan.answers.names import first_in_natural_order, in_natural_order, listed_names
+from bayplan.answers.names import (
+    first_in_natural_order,
+    in_natural_order,
+    listed_names,
+    natural_key,
+)
 from bayplan.api.objects import NAMESPACE, NODE, POD, Pod, PodAffinityTerm
 from bayplan.api.pod_requests import PODS
 from bayplan.api.selectors import NodeTerm, Selector, SelectorError, label_selector, node_term
@@ -258,7 +263,11 @@ def _node_rules(model: ClusterModel, pod: PodInfo) -> Iterator[str]:
     for key, value in sorted(labels.items()):
         values = counts.get(key, {})
         count = values.get(value, 0)
-        hint = f"; {key} is {_some(sorted(values))} elsewhere" if values and not count else ""
+        hint = (
+            f"; {key} is {_some(in_natural_order(values))} elsewhere"
+            if values and not count
+            else ""
+        )
         yield f"node selector {key}={value} matches {count:,} of {len(nodes):,} nodes{hint}"
     terms = list(_required_terms(pod))
     if len(terms) > 1:
@@ -302,7 +311,7 @@ def _domains(
 
 
 def _listed_domains(counts: Mapping[str, int]) -> str:
-    order = sorted(counts.items(), key=lambda item: (item[1], len(item[0]), item[0]))
+    order = sorted(counts.items(), key=lambda item: (item[1], natural_key(item[0])))
     shown = ", ".join(f"{domain}: {count}" for domain, count in order[:_DOMAINS_MAX])
     return shown + (f", … ({len(counts)} domains)" if len(counts) > _DOMAINS_MAX else "")
 
@@ -376,8 +385,9 @@ def _elsewhere(model: ClusterModel, selector: Selector, namespaces: frozenset[st
 def _repelling(model: ClusterModel, pod: PodInfo, nodes: Sequence[str]) -> Iterator[str]:
     """The placed pods whose required anti-affinity keeps the pod from the nodes."""
     labels_of = {node.metadata.name: node.metadata.labels or {} for node in nodes_of(model, nodes)}
-    for on, pods in sorted(pods_by_node(model).items()):
-        for other in pods:
+    placed = pods_by_node(model)
+    for on in in_natural_order(placed):
+        for other in placed[on]:
             affinity = other.spec.affinity
             rule = affinity.pod_anti_affinity if affinity is not None else None
             for term in (rule.required or ()) if rule is not None else ():

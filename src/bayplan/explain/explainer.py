@@ -6,6 +6,7 @@ from typing import cast
 import numpy as np
 from msgspec import structs
 
+from bayplan.answers.names import natural_key
 from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET, PodDisruptionBudget
 from bayplan.api.objects import DEFAULT_SCHEDULER, NODE, POD, POD_SCHEDULED, Pod, is_terminal
 from bayplan.api.pod_groups import UPSTREAM_GROUP
@@ -247,7 +248,9 @@ def _budgets(model: ClusterModel, pods: list[PodInfo]) -> tuple[Budget, ...]:
                     pods=tuple(covered[:_BUDGETS_MAX]),
                 )
             )
-    return tuple(sorted(budgets, key=lambda b: (b.disruptions_allowed, b.name))[:_BUDGETS_MAX])
+    return tuple(
+        sorted(budgets, key=lambda b: (b.disruptions_allowed, natural_key(b.name)))[:_BUDGETS_MAX]
+    )
 
 
 # ---- groups -------------------------------------------------------------------------------------

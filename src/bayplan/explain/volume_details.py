@@ -8,7 +8,7 @@ the CSIStorageCapacity objects, if volumes are provisioned.
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from bayplan.answers.amounts import counted
-from bayplan.answers.names import in_natural_order, listed_names
+from bayplan.answers.names import in_natural_order, listed_names, natural_key
 from bayplan.api.csi_migration import BETA_REGION, BETA_ZONE, REGION, ZONE
 from bayplan.api.objects import (
     CSI_DRIVER,
@@ -146,7 +146,9 @@ def _volumes(model: ClusterModel, claim: ClaimInfo, nodes: Sequence[Node]) -> It
             yield "  there is no PersistentVolume"
         return
     mismatches = {each.name: list(_mismatches(model, each, claim, nodes)) for each in of_class}
-    of_class.sort(key=lambda each: (len(mismatches[each.name]), -each.size_nanos, each.name))
+    of_class.sort(
+        key=lambda each: (len(mismatches[each.name]), -each.size_nanos, natural_key(each.name))
+    )
     for volume in of_class[:_VOLUMES_MAX]:
         reasons = "; ".join(mismatches[volume.name])
         yield f"  PersistentVolume {volume.name}: {reasons or _SHARED_MATCH}"
@@ -338,7 +340,7 @@ def conflict_details(model: ClusterModel, pod: PodInfo, nodes: Sequence[str]) ->
     placed = pods_by_node(model)
     for node in in_natural_order(placed):
         for other in placed[node]:
-            for key in sorted(exclusive & set(other.claim_keys())):
+            for key in in_natural_order(exclusive & set(other.claim_keys())):
                 yield f"{other.key} on {node} uses {key}, which is {READ_WRITE_ONCE_POD}"
             if node in nodes and disks_conflict(pod, other):
                 yield f"{other.key} on {node} uses the same disk"

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import cast
 
 from bayplan.answers.document import Value
+from bayplan.answers.names import natural_key
 from bayplan.api.objects import POD, Pod
 from bayplan.config import load_config
 from bayplan.explain.diagnosis import diagnose
@@ -140,7 +141,7 @@ def workload_page(
             if kind in SCALED_KINDS and not each.metadata.owner_references:
                 counts[f"{kind} {key.namespace}/{key.name}"] += 0
         scaled = [(n, c) for n, c in counts.items() if n.partition(" ")[0] in SCALED_KINDS]
-        return sorted(scaled, key=lambda one: (-one[1], one[0]))
+        return sorted(scaled, key=lambda one: (-one[1], natural_key(one[0])))
 
     computed = subject.computations.ask(("workloads", change), compute)
     if computed.value is None:

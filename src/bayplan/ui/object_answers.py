@@ -12,6 +12,7 @@ from typing import Any, Final
 from bayplan.adapters.embedded.versioned_store import MANAGED_FIELDS
 from bayplan.answers.document import Value
 from bayplan.answers.formats import written_document
+from bayplan.answers.names import natural_key
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.picture import plain, with_kind
 from bayplan.objects.keys import ObjectKey, key_of_owner
@@ -57,7 +58,7 @@ def object_page(
     """The objects with a text in their name. ``part``: offset and limit."""
     computed = subject.computations.ask(
         ("objects", change),
-        lambda deadline: sorted(_rows(subject.model(change, deadline.check).model)),
+        lambda deadline: sorted(_rows(subject.model(change, deadline.check).model), key=_order),
     )
     if computed.value is None:
         return computed.answer()
@@ -73,6 +74,10 @@ def _rows(model: ClusterModel) -> Iterator[tuple[str, str]]:
         kind = _short(key.kind)
         if kind != _SECRET:
             yield kind, _name(key)
+
+
+def _order(row: tuple[str, str]) -> tuple[Any, ...]:
+    return row[0], natural_key(row[1])
 
 
 def object_text(subject: Subject, change: int, kind: str, name: str) -> Computation[ObjectText]:

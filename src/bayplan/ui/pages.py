@@ -218,7 +218,9 @@ def heat(state: State, *, color: str, group_by: str, size_by: str = "") -> Heat:
     groups = [_label(state, node, group_by) for node in numbers(there)]
     names = state.timeline.node_names
     ranks = {name: rank for rank, name in enumerate(sorted(set(groups), key=natural_key))}
-    order = sorted(range(len(there)), key=lambda i: (ranks[groups[i]], names[int(there[i])]))
+    order = sorted(
+        range(len(there)), key=lambda i: (ranks[groups[i]], natural_key(names[int(there[i])]))
+    )
     values = _heat_values(state, color)[there].astype("<f4")[order]
     counts = Counter(groups)
     finite = values[np.isfinite(values)]

@@ -409,7 +409,7 @@ def largest_shapes(model: ClusterModel) -> Additions:
         if model.scheduler.is_responsible_for(pod.spec.scheduler_name):
             counts[workload] += 1
             examples.setdefault(workload, pod)
-    ordered = sorted(counts, key=lambda workload: (-counts[workload], workload))
+    ordered = sorted(counts, key=lambda workload: (-counts[workload], natural_key(workload)))
     copies = [_copy(model, examples[one]) for one in ordered[:SHAPES_MAX]]
     claims = [claim for _, own in copies for claim in own]
     return Additions(tuple(claims), tuple(pod for pod, _ in copies))

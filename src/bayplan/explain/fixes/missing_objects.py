@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import Any
 
+from bayplan.answers.names import in_natural_order
 from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
 from bayplan.api.objects import (
     HOSTNAME_LABEL,
@@ -252,7 +253,7 @@ def _missing_device_classes(model: ClusterModel, claim: ApiObject) -> Iterator[O
     exact = [each.get("exactly") or {} for each in requests]
     alternatives = [sub for each in requests for sub in each.get("firstAvailable") or ()]
     names = {each.get("deviceClassName", "") for each in (*exact, *alternatives)} - {""}
-    missing = sorted(name for name in names if model.get(DEVICE_CLASS, "", name) is None)
+    missing = in_natural_order(name for name in names if model.get(DEVICE_CLASS, "", name) is None)
     slices = [plain(each)["spec"] for each in model.objects(RESOURCE_SLICE)]
     for driver in sorted({each["driver"] for each in slices})[:_NODES_MAX] if missing else ():
         yield _creation(*(_device_class(name, driver) for name in missing))
@@ -344,7 +345,7 @@ def _changed_claim(
 
 
 def _device_claim(model: ClusterModel, namespace: str, name: str) -> Iterator[ObjectEdit]:
-    classes = sorted(
+    classes = in_natural_order(
         each.metadata.name for key, each in model.all() if key.kind.endswith(" DeviceClass")
     )
     version = RESOURCE_CLAIM.partition(" ")[0]

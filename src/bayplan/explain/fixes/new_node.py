@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any
 
 from bayplan.answers.amounts import amount_text, short_text
+from bayplan.answers.names import natural_key
 from bayplan.api.device_objects import RESOURCE_SLICE, ResourceSlice
 from bayplan.api.objects import CSI_NODE, HOSTNAME_LABEL, NODE, Node
 from bayplan.api.pod_requests import PODS, amounts, is_extended
@@ -80,7 +81,7 @@ def _kinds(model: ClusterModel) -> list[Node]:
     for node in model.objects(NODE):
         if isinstance(node, Node):
             kinds.setdefault(kind_key(node), node)
-    return sorted(kinds.values(), key=lambda node: (*_size(node), node.metadata.name))
+    return sorted(kinds.values(), key=lambda node: (*_size(node), natural_key(node.metadata.name)))
 
 
 def _as_many_as_needed(

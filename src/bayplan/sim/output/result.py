@@ -227,7 +227,7 @@ def _lost(result: SimulationResult) -> Iterator[str]:
             f"{pod_count(count)} not made again, as a cluster's controllers would: "
             f"{_causes(workloads)}"
         )
-        ordered = sorted(workloads, key=lambda one: (-one.count, one.workload))
+        ordered = sorted(workloads, key=lambda one: (-one.count, natural_key(one.workload)))
         listed = [f"{one.workload} {one.count:,}" for one in ordered[:GROUPS_MAX]]
         further = len(ordered) - len(listed)
         yield f"  of {', '.join(listed)}" + (f" and {further:,} more" if further else "")

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from bayplan.answers.amounts import counted, pod_count
 from bayplan.answers.document import Answer, Rows, Value
+from bayplan.answers.names import natural_key
 from bayplan.answers.table import BLANK, Table, name_columns, number_columns
 from bayplan.config.loading import FEATURE_GATES_FLAG
 from bayplan.whatif.text import note_lines
@@ -227,7 +228,7 @@ def _rank(group: ChangeGroup) -> tuple[bool, int, tuple[str, ...]]:
 def _group(how: str, changes: tuple[str, ...], pods: Sequence[PodDifference]) -> ChangeGroup:
     counts: Counter[What] = Counter(pod.what for pod in pods)
     workloads = Counter(pod.workload for pod in pods)
-    by_size = sorted(workloads.items(), key=lambda item: (-item[1], item[0]))
+    by_size = sorted(workloads.items(), key=lambda item: (-item[1], natural_key(item[0])))
     first = min(pods, key=lambda pod: (list(_TEXTS).index(pod.what), pod.pod))
     name = {"together": " together with ", "either": " or "}.get(how, "").join(changes)
     return ChangeGroup(

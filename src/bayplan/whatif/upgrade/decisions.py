@@ -13,6 +13,7 @@ from typing import cast
 
 from msgspec.structs import replace
 
+from bayplan.answers.names import in_natural_order
 from bayplan.api.objects import POD, Pod, is_terminal
 from bayplan.config import SchedulerConfig
 from bayplan.engine.cycle import Cycle
@@ -79,7 +80,7 @@ def _decision(model: ClusterModel, pod: PodInfo) -> Decision:
         nodes or tuple(filter(None, (attempt.node,))),
         attempt.reason,
         attempt.nominated_node,
-        tuple(sorted(victim.key for victim in attempt.victims)),
+        tuple(in_natural_order(victim.key for victim in attempt.victims)),
     )
 
 
@@ -91,7 +92,7 @@ def _best_nodes(cycle: Cycle) -> tuple[str, ...]:
     if table is None:
         return (choice.node_name,)
     names = table.nodes.names()
-    return tuple(sorted(names[position] for position in table.best_positions().tolist()))
+    return tuple(in_natural_order(names[one] for one in table.best_positions().tolist()))
 
 
 # ---- which pods ----------------------------------------------------------------------------
