@@ -22,7 +22,7 @@ export function Chart({ title, x, series, xLabel = "Time", formatX, formatY, isW
   const plot = useRef(null);
   const position = useRef(at);
   position.current = at;
-  // The charts of a view share the drag, too, but only one of them was dragged over.
+  // The charts of a view share the drag, too, but the user dragged over only one of them.
   const isDragged = useRef(false);
   const zoom = useRef(onZoom);
   zoom.current = onZoom;

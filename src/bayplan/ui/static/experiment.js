@@ -96,7 +96,7 @@ function Curves({ input }) {
 }
 
 function Curve({ curve }) {
-  // A chart is drawn again for other numbers: these stay the same objects.
+  // A chart is drawn again for other arrays, so these stay the same objects.
   const series = useMemo(() => curve.configurations.map((one) => ({ label: one.configuration, values: one.mean })), [curve]);
   const [, over] = curve.name.split(" over ");
   return html`<${Chart} title=${curve.name} x=${curve.x} series=${series} xLabel=${over ?? ""} formatX=${figure} formatY=${figure} at=${null} onPick=${() => {}} isLine=${true} syncKey="comparison" />`;

@@ -208,7 +208,7 @@ export function HeatMap({ at, color, groupBy, sizeBy, isCount, label, onSelect }
     paint(context, drawing.current, { data, groupBy, text });
   };
 
-  // At once: the keys and the pointer need the cells as soon as the map no longer loads.
+  // The map is drawn at once, because the keys and the pointer need the cells as soon as it is loaded.
   useLayoutEffect(draw, [data]);
   useEffect(() => {
     const watcher = new ResizeObserver(draw);

@@ -20,7 +20,7 @@ const KEYS = [
   ["Enter", "on the map of nodes: open the node"],
 ];
 
-// What is typed into a field is no key of the page.
+// A key that is typed into a field is not a key of the page.
 const isTyping = (element) => element.isContentEditable || ["INPUT", "SELECT", "TEXTAREA"].includes(element.tagName);
 
 export function Keys({ source, at }) {

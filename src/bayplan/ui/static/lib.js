@@ -174,11 +174,11 @@ export function duration(seconds) {
 
 const NAME_MAX = 64;
 
-// What the views are about. Its `nodeSuffix` is what the names of all nodes end with, as in ".eu-west-1.compute.internal";
-// it tells nothing about one of them.
+// What the views are about. Its `nodeSuffix` is the suffix that the names of all nodes share, such as
+// ".eu-west-1.compute.internal". It tells nothing about a single node.
 export const shown = { source: null };
 
-// A name of an object in a table. It stands without what the names of all nodes end with. A long one loses its
+// A name of an object in a table, without the suffix that the names of all nodes share. A long name loses its
 // middle, because names often differ at their end. The title has the whole name, and so has the page of the object.
 export function Name({ text, length = NAME_MAX }) {
   const suffix = shown.source?.nodeSuffix;

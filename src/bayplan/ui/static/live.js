@@ -112,7 +112,7 @@ function words() {
 export function ReplicaState() {
   useChanges();
   useEffect(() => {
-    // That nothing is heard is no event.
+    // A silent stream causes no event, so a timer looks at the time since the last tick.
     const timer = setInterval(changed, PATIENCE_MS / 2);
     return () => clearInterval(timer);
   }, []);

@@ -169,7 +169,7 @@ function Curves({ source, params, data, byTime }) {
   if (error) return html`<${Problem} text=${error} />`;
   if (!curves) return html`<${Loading} />`;
   const x = byTime ? curves.seconds : curves.changes;
-  // A double click is two clicks first: it goes back to where the page was.
+  // A double click begins with a single click, so it undoes the move of that click.
   const pick = (index, clicks) => {
     if (clicks > 1) return;
     before.current = params.at;

@@ -56,7 +56,8 @@ export function PodTable({ at, filter, show, empty, choices: fixed, onChoose }) 
     <${Pager} page=${data} size=${PAGE} onOffset=${setOffset} />`}`;
 }
 
-// A name and which pod of this name: a row keeps its element, and the focus in it, when other rows go.
+// A key for each row: its name, and a number among rows of that name. So a row keeps its element, and the focus in it,
+// when other rows go.
 function keyed(rows) {
   const counts = new Map();
   return rows.map((row) => {

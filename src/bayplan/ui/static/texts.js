@@ -1,6 +1,6 @@
 // Texts in the address, as of a file that is applied: compressed, in the alphabet of base64 for addresses.
 
-// A server accepts no longer line of a request.
+// The longest text, because a server limits the length of a line of a request.
 export const PACKED_MAX = 6000;
 
 async function through(bytes, transform) {

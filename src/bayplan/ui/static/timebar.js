@@ -69,8 +69,8 @@ function RunBar({ source, route }) {
   };
 
   useEffect(() => {
-    // While a newer time is asked about, and once it was, the slider stays there: an older answer
-    // would move it back under the next key press.
+    // The slider stays at the newest time that it asked about. An older answer would move it back
+    // before the next key press.
     const number = latest.current;
     if (lastNumber.current !== number) return undefined;
     let isOver = false;

@@ -98,7 +98,7 @@ function NodeFields({ at, text, onText }) {
     <${NodeInput} at=${at} value=${node} onText=${setNode} /></${ChangeForm}>`;
 }
 
-// What gets a number: a kind of nodes that are added, a workload that is scaled.
+// A number for a kind of nodes that are added, or for a workload that is scaled.
 function PairFields({ verb, at, text, onText }) {
   const isScale = verb === "scale";
   const [name, setName] = useState("");
@@ -192,7 +192,7 @@ function outcomesOf(data) {
   return { without, blocked: of("not evicted"), gone, lost: gone.filter((row) => row.reason !== "scaled down") };
 }
 
-// What the changes take from pods, in words.
+// What pods lose by the changes, in words.
 function lossesOf(data) {
   const { without, blocked, lost } = outcomesOf(data);
   return [
@@ -215,7 +215,7 @@ function Summary({ data }) {
     </ul>`;
 }
 
-// Those whom the changes take something from come first.
+// The pods that lose something by the changes come first.
 function Affected({ data, at }) {
   const { without, blocked, gone } = outcomesOf(data);
   return html`<${Outcome} title="Newly without a node" rows=${without} at=${at} />
