@@ -27,7 +27,7 @@ from bayplan.adapters.embedded.versioned_store import StoredObject
 from bayplan.api.device_objects import RESOURCE_CLAIM, ResourceClaim
 from bayplan.api.objects import NODE, POD, ContainerExtendedResourceRequest, Node, Pod
 from bayplan.api.pod_groups import GroupKey
-from bayplan.api.pod_requests import all_containers, amounts, is_counted
+from bayplan.api.pod_requests import PODS, all_containers, amounts, is_counted
 from bayplan.engine import cache_check
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.plugin import GroupPlacement
@@ -80,7 +80,7 @@ class CapacityChecker:
         used = self._occupancy.used[node_name]
         for resource, amount in self._occupancy.taken[bound.metadata.uid or ""].items():
             # A stored pod may request what no scheduler counts, or less than nothing.
-            if amount <= 0 or not is_counted(resource):
+            if amount <= 0 or not (resource == PODS or is_counted(resource)):
                 continue
             if resource in has and used[resource] <= has[resource]:
                 continue
