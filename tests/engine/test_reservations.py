@@ -20,7 +20,7 @@ from bayplan.engine.reservations import (
 )
 from bayplan.state.pod_groups import PodGroups
 from bayplan.testing import pod
-from tests.scenarios.gangs import FIT, add_member, bound, message, put_group
+from tests.scenarios.gangs import FIT, add_members, bound, message, put_group
 from tests.scenarios.world import World, play, scenario
 
 # ---- reservations ---------------------------------------------------------------------------
@@ -42,8 +42,7 @@ async def crowded(world: World, seconds: float | None) -> None:
         own = ends if seconds is not None else None
         world.add_pod(f"old-{name}", lasting(own), cpu=2, node=name)
     put_group(world, "g", 2)
-    for name in GANG:
-        add_member(world, name, "g", cpu=4)
+    add_members(world, GANG, "g", cpu=4)
     await world.until(10)
 
 
@@ -125,13 +124,11 @@ async def test_other_nodes_are_free_for_pods_and_other_groups(world: World) -> N
     await crowded(world, None)
     world.add_node("n3", cpu=3)
     put_group(world, "other", 2)
-    for name in ("o1", "o2"):
-        add_member(world, name, "other", cpu=1)
+    add_members(world, ("o1", "o2"), "other", cpu=1)
     await world.until(20)
     assert {place[1] for name in ("o1", "o2") if (place := world.bound(name))} == {"n3"}
     put_group(world, "third", 2)
-    for name in ("t1", "t2"):
-        add_member(world, name, "third", cpu=1)
+    add_members(world, ("t1", "t2"), "third", cpu=1)
     await world.until(30)
     assert list(bound(world, "t1", "t2")) == [None, None]
 

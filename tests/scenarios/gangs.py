@@ -1,6 +1,6 @@
 """Groups of pods in the scenarios' world."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from bayplan.api.pod_groups import COSCHEDULING_LABEL, MING_LABEL
@@ -64,6 +64,14 @@ def add_member(
         options["spec"] = {**options.get("spec", {}), "schedulingGroup": {"podGroupName": group}}
     fields: dict[str, Any] = {"cpu": "100m", "memory": "200Mi", **options}
     world.add_pod(name, metadata, **fields)
+
+
+def add_members(
+    world: World, names: Iterable[str], group: str, kind: str = X_K8S, **options: Any
+) -> None:
+    """Equal members. ``options``: those of add_member."""
+    for name in names:
+        add_member(world, name, group, kind, **options)
 
 
 def timed_count(world: World, counter: str, duration: str, result: str) -> float:

@@ -17,7 +17,7 @@ from bayplan.api.pod_groups import REQUIRED_TOPOLOGY
 from bayplan.engine.podgroups import preemption
 from bayplan.engine.podgroups.preemption import PodGroupPreemptor, PodGroupToPlace
 from bayplan.objects.keys import object_key
-from tests.scenarios.gangs import FIT, add_member, put_group
+from tests.scenarios.gangs import FIT, add_member, add_members, put_group
 from tests.scenarios.world import World, play
 
 NODES_PER_RACK, CPU = 2, 2
@@ -69,8 +69,7 @@ async def scene(world: World, drawn: Racks) -> None:
     await world.until(1)
     put_group(world, "g", NODES_PER_RACK, annotations={REQUIRED_TOPOLOGY: "rack"})
     members = [f"m{number}" for number in range(NODES_PER_RACK)]
-    for name in members:
-        add_member(world, name, "g", cpu=CPU, priority=100)
+    add_members(world, members, "g", cpu=CPU, priority=100)
     await world.until(60)
     possible = cheapest(drawn)
     placed = [found for name in members if (found := world.bound(name)) is not None]

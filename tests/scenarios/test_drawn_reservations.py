@@ -16,7 +16,7 @@ from hypothesis import Phase, given, settings
 from bayplan.api.pod_groups import EXCLUSIVE_TOPOLOGY, REQUIRED_TOPOLOGY
 from bayplan.engine.podgroups import attempts, backfill
 from bayplan.engine.reservations import Reservation
-from tests.scenarios.gangs import FIT, add_member, put_group
+from tests.scenarios.gangs import FIT, add_members, put_group
 from tests.scenarios.world import World, play
 
 CPU = 4
@@ -142,8 +142,7 @@ async def watch(world: World, drawn: Drawn, tally: Counter[str]) -> None:
         add(world, f"old{number}", cpu, duration, node=node_name, status=status)
         watched.there[f"old{number}"] = (node_name, cpu, duration)
     put_group(world, "g", drawn.member_count, annotations=ANNOTATIONS[drawn.level])
-    for name in watched.members:
-        add_member(world, name, "g", cpu=drawn.member_cpu)
+    add_members(world, watched.members, "g", cpu=drawn.member_cpu)
     later = sorted(drawn.later, key=lambda each: each[0])
     places: list[tuple[float, str] | None] = []
     while world.now < END_SECONDS:

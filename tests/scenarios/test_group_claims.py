@@ -8,7 +8,7 @@ from bayplan.journal import AttemptRecord
 from bayplan.objects.keys import object_key
 from tests.kit.scenes import scene_of
 from tests.plugins.devices_kit import class_of, exactly, slice_of
-from tests.scenarios.gangs import UPSTREAM, add_member, node_of, put_group
+from tests.scenarios.gangs import UPSTREAM, add_members, node_of, put_group
 from tests.scenarios.world import World, create, play
 
 GATE = "DRAWorkloadResourceClaims"
@@ -37,9 +37,8 @@ def with_gpus(world: World, count: int = 1, minimum: int = 2) -> None:
     put_group(world, "g", minimum, UPSTREAM, resourceClaims=[SHARED])
 
 
-def add_members(world: World, *names: str) -> None:
-    for name in names:
-        add_member(world, name, "g", UPSTREAM, cpu=1, spec={"resourceClaims": [SHARED]})
+def add_sharing(world: World, *names: str) -> None:
+    add_members(world, names, "g", UPSTREAM, cpu=1, spec={"resourceClaims": [SHARED]})
 
 
 def attempts(world: World, name: str) -> list[float]:
@@ -51,7 +50,7 @@ def attempts(world: World, name: str) -> list[float]:
 @scene_of(played)
 async def test_a_group_shares_one_device_until_it_is_gone(world: World) -> None:
     with_gpus(world)
-    add_members(world, "a", "b")
+    add_sharing(world, "a", "b")
     await world.until(5)
     assert [node_of(world, name) for name in "ab"] == ["n1", "n1"]
     (shared,) = claims(world)
@@ -69,7 +68,7 @@ async def test_a_group_shares_one_device_until_it_is_gone(world: World) -> None:
 @scene_of(played, gate=False)
 async def test_without_the_gate_each_member_takes_a_device(world: World) -> None:
     with_gpus(world, count=2)
-    add_members(world, "a", "b")
+    add_sharing(world, "a", "b")
     await world.until(5)
     assert [node_of(world, name) for name in "ab"] == ["n1", "n1"]
     users = [[each.name for each in one.status.reserved_for or ()] for one in claims(world)]
@@ -81,7 +80,7 @@ def test_a_member_that_found_no_place_waits_for_its_delay_after_the_claim_is_wri
 
     async def scene(world: World) -> None:
         with_gpus(world)
-        add_members(world, "a", "b", "c")
+        add_sharing(world, "a", "b", "c")
         await world.until(10)
         assert [node_of(world, name) for name in "abc"] == ["n1", "n1", ""]
         assert attempts(world, "c") == [0.0, 0.0, 2.0]

@@ -12,6 +12,7 @@ from tests.scenarios.gangs import (
     UPSTREAM,
     X_K8S,
     add_member,
+    add_members,
     members,
     put_group,
     racks,
@@ -57,8 +58,7 @@ async def test_members_that_come_later_wait_until_they_are_a_slice_or_the_last_o
     members(world, 1, 1)
     await world.until(1)
     first = racks_of(world, "m00", "m01")
-    for name in ("late-0", "late-1"):
-        add_member(world, name, "g", cpu=1)
+    add_members(world, ("late-0", "late-1"), "g", cpu=1)
     await world.until(20)
     assert racks_of(world, "m00", "m01") == first
     late = racks_of(world, "late-0", "late-1")
@@ -204,8 +204,7 @@ async def test_groups_are_placed_on_the_racks_that_they_freed(world: World) -> N
     names = {group: [f"{group}-{nth}" for nth in range(10)] for group in ("g", "h")}
     for group, own in names.items():
         put_group(world, group, 10, annotations=RACK)
-        for name in own:
-            add_member(world, name, group, cpu=1, priority=100)
+        add_members(world, own, group, cpu=1, priority=100)
     await world.until(40)
     assert [set(racks_of(world, *own)) for own in names.values()] == [{"r0"}, {"r1"}]
     assert len(remaining(world, *cheap_names)) == 96

@@ -10,9 +10,17 @@ from tests.kit.extenders import FakeExtender
 from tests.kit.scenes import scene_of
 from tests.scenarios.gangs import UPSTREAM, condition, message
 from tests.scenarios.trees import GATES, PLUGINS, add_pods, put_part, put_tree
-from tests.scenarios.world import World, play
+from tests.scenarios.world import World, play, scenario
 
 INITIALLY = "PodGroupInitiallyScheduled"
+
+
+def add_tree(world: World, minimum: int) -> tuple[list[str], list[str]]:
+    """A tree of the groups a and b, which need both of their pods."""
+    put_tree(world, "t", minimum)
+    for name in ("a", "b"):
+        put_part(world, name, 2, "t")
+    return add_pods(world, "a", 2), add_pods(world, "b", 2)
 
 
 def nodes(world: World, *cpus: int, **labels: str) -> None:
@@ -33,12 +41,9 @@ def bound(world: World, names: list[str]) -> list[str]:
 @scene_of(played)
 async def test_a_tree_is_placed_when_all_its_groups_fit(world: World) -> None:
     nodes(world, 4)
-    put_tree(world, "t", 2)
-    for name in ("a", "b"):
-        put_part(world, name, 2, "t")
-    names = [*add_pods(world, "a", 2), *add_pods(world, "b", 2)]
+    first, second = add_tree(world, 2)
     await world.until(5)
-    assert bound(world, names) == ["n0"] * 4
+    assert bound(world, [*first, *second]) == ["n0"] * 4
     for name in ("a", "b"):
         assert condition(world, name, INITIALLY, UPSTREAM)["status"] == "True"
 
@@ -46,10 +51,7 @@ async def test_a_tree_is_placed_when_all_its_groups_fit(world: World) -> None:
 @scene_of(played)
 async def test_no_group_of_a_tree_is_placed_while_too_few_of_them_fit(world: World) -> None:
     nodes(world, 3)
-    put_tree(world, "t", 2)
-    for name in ("a", "b"):
-        put_part(world, name, 2, "t")
-    first, second = add_pods(world, "a", 2), add_pods(world, "b", 2)
+    first, second = add_tree(world, 2)
     await world.until(1)
     assert bound(world, [*first, *second]) == [""] * 4
     leaf = "minCount (2) cannot be satisfied: 1 scheduled, 0 remaining"
@@ -69,10 +71,7 @@ async def test_no_group_of_a_tree_is_placed_while_too_few_of_them_fit(world: Wor
 @scene_of(played)
 async def test_groups_beyond_the_minimum_wait_while_the_tree_runs(world: World) -> None:
     nodes(world, 3)
-    put_tree(world, "t", 1)
-    for name in ("a", "b"):
-        put_part(world, name, 2, "t")
-    first, second = add_pods(world, "a", 2), add_pods(world, "b", 2)
+    first, second = add_tree(world, 1)
     await world.until(5)
     assert bound(world, first) == ["n0"] * 2
     assert bound(world, second) == [""] * 2
@@ -145,16 +144,13 @@ async def test_a_tree_preempts_as_one_and_only_if_that_helps(world: World) -> No
     assert sum(world.cluster.get(key) is not None for key in keys) == 2
 
 
-def test_without_the_gate_the_parent_of_a_group_has_no_effect() -> None:
-    async def scene(world: World) -> None:
-        nodes(world, 4)
-        put_part(world, "a", 2, "missing")
-        names = add_pods(world, "a", 2)
-        await world.until(2)
-        assert bound(world, names) == ["n0"] * 2
-
-    gates = {**GATES, "CompositePodGroup": False}
-    play(scene, plugins=PLUGINS, gates=gates)
+@scenario(plugins=PLUGINS, gates={**GATES, "CompositePodGroup": False})
+async def test_without_the_gate_the_parent_of_a_group_has_no_effect(world: World) -> None:
+    nodes(world, 4)
+    put_part(world, "a", 2, "missing")
+    names = add_pods(world, "a", 2)
+    await world.until(2)
+    assert bound(world, names) == ["n0"] * 2
 
 
 @scene_of(played, plugins=["DefaultPreemption"])
@@ -216,10 +212,7 @@ async def test_a_group_that_is_gone_from_a_waiting_tree_holds_its_pods_until_it_
 ) -> None:
     key = object_key(UPSTREAM, "default", "a")
     nodes(world, 1)
-    put_tree(world, "t", 1)
-    for name in ("a", "b"):
-        put_part(world, name, 2, "t")
-    first, second = add_pods(world, "a", 2), add_pods(world, "b", 2)
+    first, second = add_tree(world, 1)
     await world.until(1)
     world.cluster.delete(key)
     world.cluster.server.patch(key, {"metadata": {"finalizers": None}})
@@ -269,12 +262,9 @@ def test_an_extender_decides_about_the_pods_of_a_tree() -> None:
 
     async def scene(world: World) -> None:
         nodes(world, 4, 4)
-        put_tree(world, "t", 2)
-        for name in ("a", "b"):
-            put_part(world, name, 2, "t")
-        names = [*add_pods(world, "a", 2), *add_pods(world, "b", 2)]
+        first, second = add_tree(world, 2)
         await world.until(10)
-        assert bound(world, names) == ["n1"] * 4
+        assert bound(world, [*first, *second]) == ["n1"] * 4
 
     verbs = frozenset((ExtenderVerb.FILTER,))
     far = FakeExtender("far", verbs=verbs, selects=lambda pod: True)

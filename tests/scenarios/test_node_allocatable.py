@@ -6,7 +6,7 @@ from typing import Any
 from bayplan.api.device_objects import RESOURCE_CLAIM_TEMPLATE
 from tests.kit.scenes import scene_of
 from tests.plugins.devices_kit import class_of, device, exactly, slice_of
-from tests.scenarios.gangs import UPSTREAM, add_member, message, node_of, put_group
+from tests.scenarios.gangs import UPSTREAM, add_members, message, node_of, put_group
 from tests.scenarios.world import World, create, play
 
 GATE = "DRANodeAllocatableResources"
@@ -72,8 +72,7 @@ async def test_without_the_gate_devices_take_nothing_of_the_node(world: World) -
 async def test_members_of_a_group_see_what_the_devices_of_other_members_take(world: World) -> None:
     with_devices(world)
     put_group(world, "g", 2, UPSTREAM)
-    for name in ("a", "b"):
-        add_member(world, name, "g", UPSTREAM, cpu=1, spec=BY_TEMPLATE)
+    add_members(world, ("a", "b"), "g", UPSTREAM, cpu=1, spec=BY_TEMPLATE)
     await world.until(5)
     assert [node_of(world, name) for name in "ab"] == ["", ""]
     assert "Insufficient cpu" in message(world, "b")

@@ -24,7 +24,7 @@ from tests.scenarios.evictions import (
     add_running,
     three_nodes,
 )
-from tests.scenarios.gangs import X_K8S, add_member, put_group
+from tests.scenarios.gangs import X_K8S, add_members, put_group
 from tests.scenarios.world import World, play, scenario
 
 START = "0/3 nodes are available: 3 Insufficient cpu. preemption: "
@@ -143,8 +143,7 @@ async def test_part_f_a_group_evicts_for_all_its_members_or_for_none(
         add_running(world, f"r{number}", f"m{number}", 4, priority, 100)
     evictions = Evictions(world)
     put_group(world, "g", 2, X_K8S)
-    for name in ("g1", "g2"):
-        add_member(world, name, "g", X_K8S, cpu=4, priority=10)
+    add_members(world, ("g1", "g2"), "g", X_K8S, cpu=4, priority=10)
     await world.until(3)
     places = {place and place[1] for place in map(world.bound, ("g1", "g2"))}
     if other_priority == 0:

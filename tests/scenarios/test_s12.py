@@ -17,6 +17,7 @@ from tests.scenarios.gangs import (
     MING,
     X_K8S,
     add_member,
+    add_members,
     bound,
     condition,
     explanation,
@@ -40,8 +41,7 @@ async def _two_of_three(world: World, kind: str) -> None:
     for name in ("n1", "n2", "n3"):
         world.add_node(name, cpu=1, memory="4Gi")
     put_group(world, "nginx", 3, kind)
-    for name in NAMES[:2]:
-        add_member(world, name, "nginx", kind, owned_by("nginx"))
+    add_members(world, NAMES[:2], "nginx", kind, metadata=owned_by("nginx"))
     await world.until(59)
 
 
@@ -70,7 +70,7 @@ async def test_part_a_all_members_are_placed_when_the_last_arrives_and_a_later_o
 ) -> None:
     await _two_of_three(world, kind)
     await world.until(60)
-    add_member(world, "nginx-3", "nginx", kind, owned_by("nginx"))
+    add_member(world, "nginx-3", "nginx", kind, metadata=owned_by("nginx"))
     await world.until(61)
     assert list(bound(world, *NAMES)) == [60, 60, 60]
     places = [world.bound(name) for name in NAMES]
@@ -147,8 +147,7 @@ async def test_without_the_row_the_label_has_no_meaning(world: World) -> None:
 async def test_part_b_a_lowered_minimum_starts_the_group_at_once(world: World, kind: str) -> None:
     world.add_node("n1")
     put_group(world, "g", 10, kind)
-    add_member(world, "a", "g", kind)
-    add_member(world, "b", "g", kind)
+    add_members(world, "ab", "g", kind)
     await world.until(29)
     assert "2 of 10 members are here" in explanation(world, "g")
     await world.until(30)
@@ -161,8 +160,7 @@ async def test_part_b_a_lowered_minimum_starts_the_group_at_once(world: World, k
 @scenario(plugins=FIT)
 async def test_part_c_members_wait_for_the_group_object(world: World, kind: str) -> None:
     world.add_node("n1")
-    add_member(world, "a", "nginx", kind)
-    add_member(world, "b", "nginx", kind)
+    add_members(world, "ab", "nginx", kind)
     await world.until(19)
     assert "group default/nginx: PodGroup not found" in explanation(world, "nginx")
     await world.until(20)
@@ -176,8 +174,7 @@ async def test_part_c_members_wait_for_the_group_object(world: World, kind: str)
 async def test_part_d_five_pods_that_do_not_count_as_members(world: World, kind: str) -> None:
     world.add_node("n1")
     put_group(world, "nginx", 3, kind)
-    for name in "ab":
-        add_member(world, name, "nginx", kind)
+    add_members(world, "ab", "nginx", kind)
     add_member(world, "c", "nginx", kind, namespace="other")
     add_member(world, "d", "nginx", kind, node="n1", status={"phase": "Succeeded"})
     add_member(world, "e", "nginx", kind, {"finalizers": ["example.com/kept"]})
@@ -230,7 +227,7 @@ def test_part_e_a_scheduler_killed_between_bindings_is_replaced(kind: str) -> No
         await _two_of_three(world, kind)
         await world.until(60)
         refusing[0].on_refused = world.kill_at_once
-        add_member(world, "nginx-3", "nginx", kind, owned_by("nginx"))
+        add_member(world, "nginx-3", "nginx", kind, metadata=owned_by("nginx"))
         await world.until(60)
         (missing,) = [name for name in NAMES if world.bound(name) is None]
         await world.until(65)

@@ -9,7 +9,15 @@ from bayplan.journal import AttemptRecord
 from bayplan.sim.world.checkers import differences
 from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo
-from tests.scenarios.gangs import FIT, add_member, bound, group_attempts, message, put_group
+from tests.scenarios.gangs import (
+    FIT,
+    add_member,
+    add_members,
+    bound,
+    group_attempts,
+    message,
+    put_group,
+)
 from tests.scenarios.world import World, scenario
 
 X, Y = ("x1", "x2", "x3"), ("y1", "y2", "y3")
@@ -62,15 +70,12 @@ async def test_part_b_the_older_group_is_first_with_all_members_above_the_minimu
 ) -> None:
     world.add_node("tiny", cpu="100m", memory="1Gi")
     put_group(world, "a", 3)
-    for name in ("a1", "a2"):
-        add_member(world, name, "a", cpu=3, memory="1Gi")
+    add_members(world, ("a1", "a2"), "a", cpu=3, memory="1Gi")
     await world.until(1)
     put_group(world, "b", 3)
-    for name in ("b1", "b2", "b3"):
-        add_member(world, name, "b", cpu=3, memory="1Gi")
+    add_members(world, ("b1", "b2", "b3"), "b", cpu=3, memory="1Gi")
     await world.until(9)
-    for name in ("a3", "a4", "a5"):
-        add_member(world, name, "a", cpu=3, memory="1Gi")
+    add_members(world, ("a3", "a4", "a5"), "a", cpu=3, memory="1Gi")
     await world.until(20)
     world.add_node("big", cpu=12, memory="32Gi")
     await world.until(40)
@@ -114,8 +119,7 @@ async def test_part_d_members_with_equal_signatures_reuse_results(world: World) 
         world.add_node(f"n{index}", cpu=4, memory="8Gi")
     put_group(world, "g", 20)
     names = [f"m{index}" for index in range(20)]
-    for name in names:
-        add_member(world, name, "g", cpu="500m", memory="1Gi")
+    add_members(world, names, "g", cpu="500m", memory="1Gi")
     await world.until(0.5)
     assert list(bound(world, *names)) == [0] * 20
     assert len({place[1] for name in names if (place := world.bound(name))}) == 20
@@ -128,8 +132,7 @@ async def test_capacity_lost_between_two_members_admits_no_partial_group(world: 
     for name in ("n1", "n2", "n3"):
         world.add_node(name, cpu=4)
     put_group(world, "x", 3)
-    for name in X:
-        add_member(world, name, "x", cpu=3)
+    add_members(world, X, "x", cpu=3)
     world.delete_node("n2")
     await world.until(30)
     assert list(bound(world, *X)) == [None] * 3
@@ -144,8 +147,7 @@ async def test_a_member_that_keeps_failing_does_not_prolong_the_backoff_of_its_s
     """G-015: the backoff grows once per attempt of the group, regardless of the member count."""
     world.add_node("n1", cpu=4)
     put_group(world, "x", 3)
-    for name in X:
-        add_member(world, name, "x", cpu=3)
+    add_members(world, X, "x", cpu=3)
     for seconds in (10, 20, 30):
         await world.until(seconds)
         world.change_node("n1", annotations={"at": str(seconds)}, labels={"at": str(seconds)})
@@ -164,8 +166,7 @@ async def test_a_required_member_that_does_not_fit_ends_the_attempt_at_once(worl
     for name in ("n1", "n2"):
         world.add_node(name, cpu=4)
     put_group(world, "x", 3)
-    for name in X:
-        add_member(world, name, "x", cpu=3)
+    add_members(world, X, "x", cpu=3)
     await world.until(0)
     assert list(bound(world, *X)) == [None] * 3
     (attempt,) = group_attempts(world, "x")

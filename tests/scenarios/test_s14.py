@@ -1,6 +1,6 @@
 """S-14: minResources, and the placements that exist."""
 
-from tests.scenarios.gangs import FIT, add_member, bound, message, put_group
+from tests.scenarios.gangs import FIT, add_member, add_members, bound, message, put_group
 from tests.scenarios.world import World, scenario
 
 
@@ -10,8 +10,7 @@ async def test_part_a_no_single_node_holds_the_sum_and_the_group_fits(world: Wor
         world.add_node(name, cpu=4, memory="8Gi")
     put_group(world, "g", 3, minResources={"cpu": 6, "memory": "3Gi"})
     names = ("g1", "g2", "g3")
-    for name in names:
-        add_member(world, name, "g", cpu=2, memory="1Gi")
+    add_members(world, names, "g", cpu=2, memory="1Gi")
     await world.until(0)
     assert {world.bound(name) for name in names} == {(0, "n1"), (0, "n2"), (0, "n3")}
 
@@ -21,8 +20,7 @@ async def test_part_b_the_sum_suffices_and_no_placement_exists(world: World) -> 
     for name in ("n1", "n2", "n3"):
         world.add_node(name, cpu=4, memory="8Gi")
     put_group(world, "g", 2, minResources={"cpu": "12"})
-    for name in ("g1", "g2"):
-        add_member(world, name, "g", cpu=6, memory="1Gi")
+    add_members(world, ("g1", "g2"), "g", cpu=6, memory="1Gi")
     await world.until(29)
     assert list(bound(world, "g1", "g2")) == [None, None]
     assert "0 of 2" in message(world, "g1")
@@ -39,7 +37,6 @@ async def test_part_c_resources_of_deleted_members_are_released(world: World) ->
     world.add_node("n2", cpu=2, memory="8Gi")
     put_group(world, "m", 3, minResources={"cpu": "6"})
     add_member(world, "m1", "m", cpu=2, node="n1")
-    for name in ("m2", "m3"):
-        add_member(world, name, "m", cpu=2)
+    add_members(world, ("m2", "m3"), "m", cpu=2)
     await world.until(1)
     assert {world.bound(name) for name in ("m2", "m3")} == {(0, "n1"), (0, "n2")}

@@ -4,7 +4,15 @@ from typing import Any
 
 import pytest
 
-from tests.scenarios.gangs import FIT, X_K8S, add_member, bound, condition, message, put_group
+from tests.scenarios.gangs import (
+    FIT,
+    X_K8S,
+    add_members,
+    bound,
+    condition,
+    message,
+    put_group,
+)
 from tests.scenarios.world import World, play, scenario
 
 MEMBERS = ("t1", "t2", "t3")
@@ -14,8 +22,7 @@ def _start(world: World, node_count: int = 2, **spec: Any) -> None:
     for index in range(1, node_count + 1):
         world.add_node(f"n{index}", cpu=4, memory="8Gi")
     put_group(world, "t", 3, **spec)
-    for name in MEMBERS:
-        add_member(world, name, "t", cpu=3, memory="1Gi")
+    add_members(world, MEMBERS, "t", cpu=3, memory="1Gi")
 
 
 def _pod_by_pod(**args: Any) -> dict[str, Any]:

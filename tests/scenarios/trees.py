@@ -3,7 +3,7 @@
 from typing import Any
 
 from bayplan.api.composite_pod_groups import COMPOSITE_POD_GROUP
-from tests.scenarios.gangs import UPSTREAM, add_member, put_group
+from tests.scenarios.gangs import UPSTREAM, add_members, put_group
 from tests.scenarios.world import World
 
 GATES = {
@@ -40,6 +40,5 @@ def add_pods(
 ) -> list[str]:
     """Pods GROUP-0, GROUP-1 … of a group."""
     names = [f"{group}-{index}" for index in range(first, first + count)]
-    for name in names:
-        add_member(world, name, group, UPSTREAM, cpu=cpu, **options)
+    add_members(world, names, group, UPSTREAM, cpu=cpu, **options)
     return names

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.scenarios.gangs import X_K8S, add_member
+from tests.scenarios.gangs import X_K8S, add_members
 from tests.scenarios.world import World
 
 UPSTREAM = "scheduling.k8s.io/v1beta1 PodGroup"
@@ -16,8 +16,7 @@ def racks(world: World, **racks: tuple[int, ...]) -> None:
 
 
 def members(world: World, *names: str, kind: str = X_K8S, cpu: int = 3, **options: Any) -> None:
-    for name in names:
-        add_member(world, name, "g", kind, cpu=cpu, **options)
+    add_members(world, names, "g", kind, cpu=cpu, **options)
 
 
 def racks_of(world: World, *names: str) -> list[str]:

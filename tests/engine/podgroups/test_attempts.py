@@ -11,6 +11,7 @@ from tests.scenarios.gangs import (
     FIT,
     X_K8S,
     add_member,
+    add_members,
     bound,
     explanation,
     group_attempts,
@@ -26,8 +27,7 @@ TRIO = ("a", "b", "c")
 
 def trio(world: World, minimum: int = 3, **options: Any) -> None:
     put_group(world, "g", minimum)
-    for name in TRIO:
-        add_member(world, name, "g", **{"cpu": 3, **options})
+    add_members(world, TRIO, "g", **{"cpu": 3, **options})
 
 
 @scenario(plugins=["NodeAffinity", *FIT])
@@ -36,8 +36,7 @@ async def test_a_member_that_fits_on_no_node_blocks_its_group_until_a_node_fits(
 ) -> None:
     world.add_node("n1", cpu=16)
     put_group(world, "g", 3)
-    for name in ("a", "b"):
-        add_member(world, name, "g")
+    add_members(world, ("a", "b"), "g")
     add_member(world, "c", "g", node_selector={"gpu": "yes"})
     await world.until(50)
     assert list(bound(world, *TRIO)) == [None] * 3
@@ -113,8 +112,7 @@ async def test_an_older_group_is_tried_before_a_younger_single_pod_of_its_priori
 async def test_a_higher_priority_is_tried_before_an_older_group(world: World) -> None:
     world.add_node("tiny", cpu="1m")
     put_group(world, "g", 2)
-    for name in ("a", "b"):
-        add_member(world, name, "g", cpu=3)
+    add_members(world, ("a", "b"), "g", cpu=3)
     await world.until(1)
     world.add_pod("lone", cpu=3, priority=10)
     await world.until(12)

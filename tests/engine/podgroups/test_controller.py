@@ -14,6 +14,7 @@ from tests.scenarios.gangs import (
     LABELS,
     X_K8S,
     add_member,
+    add_members,
     bound,
     explanation,
     message,
@@ -27,8 +28,7 @@ from tests.scenarios.world import World, scenario
 @scenario(plugins=FIT)
 async def test_a_group_that_loses_a_member_assembles_again(world: World) -> None:
     put_group(world, "g", 2)
-    for name in ("a", "b"):
-        add_member(world, name, "g")
+    add_members(world, ("a", "b"), "g")
     await world.until(1)
     world.delete_pod("b")
     await world.until(2)
@@ -44,8 +44,7 @@ async def test_a_group_that_loses_a_member_assembles_again(world: World) -> None
 @scenario(plugins=FIT)
 async def test_deleting_a_group_object_gates_its_members(world: World) -> None:
     put_group(world, "g", 2)
-    for name in ("a", "b"):
-        add_member(world, name, "g")
+    add_members(world, ("a", "b"), "g")
     await world.until(1)
     world.cluster.delete(object_key(X_K8S, "default", "g"))
     world.add_node("n1")
@@ -72,8 +71,7 @@ async def test_a_group_that_lost_a_member_is_not_activated_before_it_is_complete
     """An event that helps its members arrives during its delay."""
     world.add_node("n1", cpu=1)
     put_group(world, "g", 2)
-    add_member(world, "a", "g", cpu=1)
-    add_member(world, "b", "g", cpu=1)
+    add_members(world, "ab", "g", cpu=1)
     await world.until(0.1)
     world.delete_pod("b")
     world.add_node("n2", cpu=1)
@@ -107,8 +105,7 @@ def test_groups_created_in_one_second_are_ordered_by_name_despite_clock_drift(
 async def test_s14_min_resources_is_a_lower_bound_that_is_checked(world: World) -> None:
     world.add_node("n1", cpu=4)
     put_group(world, "g", 2, minResources={"cpu": "6"})
-    for name in ("g1", "g2"):
-        add_member(world, name, "g", cpu=1)
+    add_members(world, ("g1", "g2"), "g", cpu=1)
     await world.until(10)
     assert list(bound(world, "g1", "g2")) == [None, None]
     expected = "minResources are not free in the cluster: cpu (wanted 6, found 4)"

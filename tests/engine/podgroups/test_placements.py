@@ -8,7 +8,7 @@ from bayplan.engine import placements
 from bayplan.engine.podgroups import placements as group_placements
 from bayplan.framework.status import Code, Status, unschedulable
 from tests.framework.answering import answering
-from tests.scenarios.gangs import FIT, add_member, bound, message, put_group
+from tests.scenarios.gangs import FIT, add_members, bound, message, put_group
 from tests.scenarios.world import World, scenario
 
 LOST = Status(Code.ERROR, ("lost",))
@@ -19,14 +19,18 @@ HOLDS_B = answering(
 )
 
 
+def group_of_two(world: World, **options: Any) -> None:
+    """A node with room for both members of a group."""
+    world.add_node("n1", cpu=4)
+    put_group(world, "g", 2)
+    add_members(world, "ab", "g", **options)
+
+
 @scenario(plugins=[*FIT, "Slow"], classes=[HOLDS_B])
 async def test_a_permit_wait_of_a_plugin_holds_the_whole_group_until_the_deadline(
     world: World,
 ) -> None:
-    world.add_node("n1", cpu=4)
-    put_group(world, "g", 2)
-    add_member(world, "a", "g", cpu=2)
-    add_member(world, "b", "g", cpu=2)
+    group_of_two(world, cpu=2)
     await world.until(9)
     assert list(bound(world, "a", "b")) == [None, None]
     assert world.scheduler.cache.assumed_count == 2
@@ -45,10 +49,7 @@ async def test_a_permit_wait_of_a_plugin_holds_the_whole_group_until_the_deadlin
     ],
 )
 async def test_a_permit_rejection_of_one_member_releases_all_members(world: World) -> None:
-    world.add_node("n1", cpu=4)
-    put_group(world, "g", 2)
-    add_member(world, "a", "g")
-    add_member(world, "b", "g")
+    group_of_two(world)
     await world.until(5)
     assert list(bound(world, "a", "b")) == [None, None]
     assert world.scheduler.cache.assumed_count == 0
@@ -60,10 +61,7 @@ async def test_a_permit_rejection_of_one_member_releases_all_members(world: Worl
 )
 async def test_released_members_lose_their_nominations(world: World) -> None:
     """The nominations of the wait at Permit would block other pods."""
-    world.add_node("n1", cpu=4)
-    put_group(world, "g", 2)
-    add_member(world, "a", "g", cpu=2)
-    add_member(world, "b", "g", cpu=2)
+    group_of_two(world, cpu=2)
     await world.until(9)
     assert [world.nominated(member) for member in "ab"] == ["n1", "n1"]
     await world.until(10)
@@ -78,8 +76,7 @@ async def test_an_error_of_an_attempt_clears_the_nominations_of_all_members(worl
     """A previous leader wrote the nominations."""
     world.add_node("n1", cpu=4)
     put_group(world, "g", 2)
-    add_member(world, "a", "g", cpu=2, nominated_node="n1")
-    add_member(world, "b", "g", cpu=2, nominated_node="n1")
+    add_members(world, "ab", "g", cpu=2, nominated_node="n1")
     await world.until(0)
     assert [world.nominated(member) for member in "ab"] == ["", ""]
     world.add_pod("c", cpu=4)
@@ -93,10 +90,7 @@ async def test_an_error_of_an_attempt_clears_the_nominations_of_all_members(worl
 )
 async def test_a_member_whose_binding_fails_is_retried_at_once_and_only_once(world: World) -> None:
     """Its sibling stays placed. Repeated refusals of the API do not cause a loop."""
-    world.add_node("n1", cpu=4)
-    put_group(world, "g", 2)
-    add_member(world, "a", "g")
-    add_member(world, "b", "g")
+    group_of_two(world)
     await world.until(0)
     assert list(bound(world, "a", "b")) == [0, None]
     assert world.attempt_times("b") == [0, 0]
@@ -130,10 +124,7 @@ async def test_a_bug_after_the_wait_of_a_group_releases_its_members(
     world: World, module: Any, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both before any member is released, and in the middle of the release."""
-    world.add_node("n1", cpu=4)
-    put_group(world, "g", 2)
-    add_member(world, "a", "g", cpu=2)
-    add_member(world, "b", "g", cpu=2)
+    group_of_two(world, cpu=2)
     await world.until(9)
     assert world.scheduler.cache.assumed_count == 2
     monkeypatch.setattr(module, name, _Once(getattr(module, name)))
@@ -154,10 +145,7 @@ async def test_a_bug_after_the_wait_of_a_group_releases_its_members(
 async def test_a_bug_while_one_member_is_bound_does_not_affect_its_siblings(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world.add_node("n1", cpu=4)
-    put_group(world, "g", 2)
-    add_member(world, "a", "g", cpu=2)
-    add_member(world, "b", "g", cpu=2)
+    group_of_two(world, cpu=2)
     await world.until(5)
     monkeypatch.setattr(placements, "BindingCycle", _Once(placements.BindingCycle))
     for waiting in world.scheduler.waiting_pods():

@@ -33,6 +33,13 @@ def member(world: World, name: str, **options: Any) -> None:
     add_member(world, name, "g", KIND, **{"cpu": 1, **options})
 
 
+def group(world: World, minimum: int, names: str, **options: Any) -> None:
+    """A group and its members. ``options``: of both."""
+    put_group(world, "g", minimum, KIND, **options)
+    for name in names:
+        member(world, name, **options)
+
+
 def initially_scheduled(world: World) -> tuple[str, str, str]:
     """(status, reason, message)."""
     pod_condition = condition(world, "g", "PodGroupInitiallyScheduled", KIND)
@@ -48,9 +55,7 @@ async def test_members_that_fit_get_the_reason_of_the_group_and_further_members_
     world: World,
 ) -> None:
     world.add_node("n1", cpu=2)
-    put_group(world, "g", 3, KIND)
-    for name in "abc":
-        member(world, name)
+    group(world, 3, "abc")
     await world.until(0)
     short = f"minCount (3) cannot be satisfied: 2 scheduled, 0 remaining, {NO_VICTIMS}"
     whole = f"pod group is unschedulable, {short}"
@@ -66,9 +71,7 @@ async def test_members_that_fit_get_the_reason_of_the_group_and_further_members_
 @scenario(plugins=PREEMPTING)
 async def test_members_that_are_not_tried_get_the_count(world: World) -> None:
     world.add_node("n1", cpu="500m")
-    put_group(world, "g", 3, KIND)
-    for name in "abc":
-        member(world, name)
+    group(world, 3, "abc")
     await world.until(0)
     count = "minCount (3) cannot be satisfied: 0 scheduled, 2 remaining"
     assert message(world, "a") == "0/1 nodes are available: 1 Insufficient cpu."
@@ -82,9 +85,7 @@ async def test_victims_that_do_not_help_stay_and_the_message_counts_without_them
 ) -> None:
     world.add_node("n1", cpu=2)
     world.add_pod("small", cpu=1, node="n1")
-    put_group(world, "g", 3, KIND, priority=10)
-    for name in "abc":
-        member(world, name, priority=10)
+    group(world, 3, "abc", priority=10)
     await world.until(0)
     assert initially_scheduled(world)[2] == (
         "minCount (3) cannot be satisfied: 1 scheduled, 1 remaining, "
@@ -96,9 +97,7 @@ async def test_victims_that_do_not_help_stay_and_the_message_counts_without_them
 async def test_members_stay_nominated_with_a_message_while_victims_terminate(world: World) -> None:
     world.add_node("n1", cpu=2)
     world.add_pod("small", cpu=2, node="n1", metadata={"finalizers": ["example.com/stays"]})
-    put_group(world, "g", 2, KIND, priority=10)
-    for name in "ab":
-        member(world, name, priority=10)
+    group(world, 2, "ab", priority=10)
     await world.until(0)
     assert world.pod("a").content["status"]["nominatedNodeName"] == "n1"
     message = "pod group preemption: found a placement for podgroup, preempting 1 victims"
@@ -115,9 +114,7 @@ async def test_members_stay_nominated_with_a_message_while_victims_terminate(wor
 async def test_a_status_update_of_a_group_does_not_activate_the_group(world: World) -> None:
     """The API reports every written condition."""
     world.add_node("n1", cpu=1)
-    put_group(world, "g", 2, KIND)
-    for name in "ab":
-        member(world, name)
+    group(world, 2, "ab")
     await world.until(60)
     assert len(group_attempts(world, "g")) == 1
     put_group(world, "g", 1, KIND)
@@ -131,9 +128,7 @@ async def test_nominated_members_of_one_group_do_not_block_each_other(world: Wor
     world.add_node("n1", cpu=2)
     for name in ("x", "y"):
         world.add_pod(name, cpu=1, node="n1", metadata={"finalizers": ["example.com/stays"]})
-    put_group(world, "g", 2, KIND, priority=10)
-    for name in "ab":
-        member(world, name, priority=10)
+    group(world, 2, "ab", priority=10)
     await world.until(0)
     world.change_pod("x", lambda content: content["metadata"].pop("finalizers"))
     await world.until(30)
@@ -174,9 +169,7 @@ async def test_events_of_victims_name_the_group(world: World) -> None:
 )
 async def test_an_error_of_one_member_is_reported_for_all_members(world: World) -> None:
     world.add_node("n1", cpu=4)
-    put_group(world, "g", 3, KIND)
-    for name in "abc":
-        member(world, name)
+    group(world, 3, "abc")
     await world.until(0)
     whole = f"failed to schedule other pod from a pod group: {message(world, 'b')}"
     assert "out of order" in message(world, "b")
@@ -278,9 +271,7 @@ async def test_members_beyond_the_minimum_are_tried_as_a_group_and_get_their_own
     world: World,
 ) -> None:
     world.add_node("n1", cpu=2)
-    put_group(world, "g", 2, KIND)
-    for name in "ab":
-        member(world, name)
+    group(world, 2, "ab")
     await world.until(1)
     for name in "cd":
         member(world, name)
@@ -309,9 +300,7 @@ def test_messages_have_no_prefix_from_1_38_on(
 ) -> None:
     async def scenario(world: World) -> None:
         world.add_node("n1", cpu=2)
-        put_group(world, "g", 3, KIND)
-        for name in "abc":
-            member(world, name)
+        group(world, 3, "abc")
         await world.until(0)
         whole = f"minCount (3) cannot be satisfied: 2 scheduled, 0 remaining{end}"
         assert message(world, "a") == f"{prefix}{whole}"

@@ -27,6 +27,7 @@ from tests.framework.answering import answering
 from tests.scenarios.gangs import (
     FIT,
     add_member,
+    add_members,
     condition,
     explanation,
     owned_by,
@@ -235,8 +236,7 @@ async def test_occupied_by_is_the_owner_of_the_first_member_and_stays(world: Wor
 async def test_counts_follow_members_that_end(world: World) -> None:
     world.add_node("n1", cpu=4)
     put_group(world, "g", 3)
-    for name in "abc":
-        add_member(world, name, "g")
+    add_members(world, "abc", "g")
     await world.until(1)
     assert counts(world) == ("Running", 3, 3, 0, 0)
     world.end_pod("a")

@@ -9,7 +9,15 @@ from bayplan.engine.extenders.results import ConfiguredExtender
 from bayplan.framework.status import Status, unschedulable
 from bayplan.ports import AskExtender, ExtenderAnswer, ExtenderVerb
 from tests.framework.answering import answering
-from tests.scenarios.gangs import FIT, add_member, bound, group_attempts, message, put_group
+from tests.scenarios.gangs import (
+    FIT,
+    add_member,
+    add_members,
+    bound,
+    group_attempts,
+    message,
+    put_group,
+)
 from tests.scenarios.world import World, play, scenario
 
 # ---- extender calls for groups --------------------------------------------------------------
@@ -59,8 +67,7 @@ def trio(world: World, node_count: int, cpu: int = 4) -> None:
     for index in range(1, node_count + 1):
         world.add_node(f"n{index}", cpu=cpu)
     put_group(world, "g", 3)
-    for name in TRIO:
-        add_member(world, name, "g", cpu=3)
+    add_members(world, TRIO, "g", cpu=3)
 
 
 def test_the_extender_is_called_once_per_member_with_all_nodes() -> None:
@@ -234,8 +241,7 @@ def test_a_node_whose_reserve_fails_is_offered_to_the_next_member() -> None:
     async def run(world: World) -> None:
         world.add_node("n1", cpu=1)
         put_group(world, "g", 1)
-        for name in "ab":
-            add_member(world, name, "g", cpu=1)
+        add_members(world, "ab", "g", cpu=1)
         await world.until(0)
         assert log.calls[:3] == ["+a", "-a", "+b"]
         assert list(bound(world, "a", "b")) == [None, 0]

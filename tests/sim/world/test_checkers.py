@@ -26,7 +26,7 @@ from bayplan.state.pod_groups import GroupState
 from bayplan.state.pods import pod_info
 from tests.framework.answering import answering
 from tests.kit.manifests import Content, container, node, pod
-from tests.scenarios.gangs import FIT, add_member, bound, put_group
+from tests.scenarios.gangs import FIT, add_member, add_members, bound, put_group
 from tests.scenarios.world import World, play, scenario
 from tests.sim.runs import simulation, workload
 
@@ -193,8 +193,7 @@ POD_BY_POD = {
 def two_of_three_fit(world: World) -> None:
     world.add_node("n1", cpu=2)
     put_group(world, "g", 3)
-    for name in "abc":
-        add_member(world, name, "g", cpu=1)
+    add_members(world, "abc", "g", cpu=1)
 
 
 def always(_: Any) -> bool:
@@ -246,8 +245,7 @@ def test_a_group_that_releases_only_some_nodes_ends_the_run(
     async def scene(world: World) -> None:
         world.add_node("n1")
         put_group(world, "g", 2)
-        for name in seconds:
-            add_member(world, name, "g")
+        add_members(world, seconds, "g")
         await world.until(11)
 
     expected = "group default/g gave nodes back and holds 1 of 2: default/b waits on n1"
@@ -295,8 +293,7 @@ async def test_changes_by_users_to_a_group_are_not_reported(world: World) -> Non
     """After a member is deleted and the minimum raised, no member is placed below the quorum."""
     world.add_node("n1", cpu=4)
     put_group(world, "g", 2)
-    for name in "ab":
-        add_member(world, name, "g", cpu=1)
+    add_members(world, "ab", "g", cpu=1)
     await world.until(1)
     world.delete_pod("a")
     put_group(world, "g", 3)
