@@ -118,7 +118,7 @@ def test_groups_are_counted_as_a_whole() -> None:
     cluster = cluster_of(node("n1"), node("n2"))
     additions = additions_to(cluster, pod_group(minimum=3), gang_job(3))
     unit = unit_of(additions)
-    assert (unit.name, unit.is_group) == ("PodGroup default/g", True)
+    assert unit.name == "PodGroup default/g"
     answer = max_fit(model_of(cluster), unit)
     assert answer.count == 2
     assert sum(answer.nodes.values()) == 6

@@ -56,13 +56,12 @@ def node_at(state: State, row: int) -> Node:
 
 # ---- nodes ----------------------------------------------------------------------------------
 
-_NODE_STATES: dict[str, Callable[[Node], bool]] = {
+NODE_STATES: dict[str, Callable[[Node], bool]] = {
     "ready": is_ready,
     "not ready": lambda node: not is_ready(node),
     "cordoned": lambda node: bool(node.spec.unschedulable),
     "tainted": lambda node: bool(node.spec.taints),
 }
-NODE_STATES = tuple(_NODE_STATES)
 
 
 class NodeFilter(Struct, frozen=True):
@@ -81,7 +80,7 @@ class NodeFilter(Struct, frozen=True):
             self.search.lower() in name.lower()
             and (not self.pool or pool_of(node) == self.pool)
             and (not self.taint or any(one.key == self.taint for one in node.spec.taints or ()))
-            and (not self.state or _NODE_STATES[self.state](node))
+            and (not self.state or NODE_STATES[self.state](node))
         )
 
 
@@ -90,7 +89,7 @@ def node_rows(state: State, of: NodeFilter, sort: str = "") -> Sequence[int]:
 
     Raises NoSuchObject: there is no such state or column.
     """
-    if of.state and of.state not in _NODE_STATES:
+    if of.state and of.state not in NODE_STATES:
         raise NoSuchObject("state of nodes", of.state)
     names = state.timeline.node_names
     rows = [row for row in numbers(state.there) if of.admits(names[row], node_at(state, row))]
@@ -122,7 +121,7 @@ def _trouble(node: Node) -> tuple[bool, bool, int]:
 def node_states(state: State) -> dict[str, int]:
     """The number of existing nodes in each state."""
     nodes = [node_at(state, row) for row in numbers(state.there)]
-    return {name: sum(map(is_so, nodes)) for name, is_so in _NODE_STATES.items()}
+    return {name: sum(map(is_so, nodes)) for name, is_so in NODE_STATES.items()}
 
 
 @lru_cache(maxsize=_STATES_MAX)

@@ -65,10 +65,6 @@ class Unit:
         self.shared: list[Added] = []
         self._divide(objects)
 
-    @property
-    def is_group(self) -> bool:
-        return self._group is not None
-
     def requests(self) -> dict[str, int]:
         """What the pods of a copy request together: cpu in millicores, others in whole units."""
         total: Counter[str] = Counter()
