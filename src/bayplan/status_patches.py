@@ -5,16 +5,7 @@ from typing import final
 
 from msgspec.structs import replace
 
-from bayplan.ports import (
-    ApiError,
-    Cluster,
-    ConflictError,
-    ImmediateCluster,
-    NotFoundError,
-    OutcomeUnknownError,
-    PatchPodGroupStatus,
-    PatchPodStatus,
-)
+from bayplan import ports
 
 #: Between two tries of a request, in seconds: the first pause, and the longest.
 RETRY_SECONDS_MIN = 0.05
@@ -30,13 +21,13 @@ class PodPatches:
     patch. Upstream's asynchronous API calls behave the same.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ports.Cluster) -> None:
         self._cluster = cluster
         #: Both by the uid of the pod. Read ``requests`` only.
-        self._unsent: dict[str, PatchPodStatus] = {}
+        self._unsent: dict[str, ports.PatchPodStatus] = {}
         self.requests: dict[str, asyncio.Lock] = {}
 
-    def add(self, patch: PatchPodStatus) -> bool:
+    def add(self, patch: ports.PatchPodStatus) -> bool:
         """Returns True if the caller must now call `write` for this pod."""
         older = self._unsent.get(patch.uid)
         self._unsent[patch.uid] = patch if older is None else older.merged_with(patch)
@@ -61,16 +52,16 @@ class PodPatches:
         finally:
             del self.requests[uid]
 
-    def write_now(self, uid: str, cluster: ImmediateCluster) -> bool:
+    def write_now(self, uid: str, cluster: ports.ImmediateCluster) -> bool:
         """In place of `write`, for a cluster in memory: send the unsent patch. False: the server
         refused it; then call `write`."""
         patch = self._unsent.pop(uid)
         try:
             if patch.condition is not None or patch.nominated_node_name is not None:
                 cluster.patch_pod_status_now(patch)
-        except NotFoundError:
+        except ports.NotFoundError:
             pass  # as in `_sent`
-        except ApiError:
+        except ports.ApiError:
             self._unsent[uid] = patch
             return False
         del self.requests[uid]
@@ -90,16 +81,16 @@ class PodPatches:
         if unsent is not None:
             self._unsent[uid] = replace(unsent, condition=None)
 
-    async def _sent(self, uid: str, patch: PatchPodStatus) -> bool:
+    async def _sent(self, uid: str, patch: ports.PatchPodStatus) -> bool:
         """Returns False if the patch must be sent again, merged with later patches."""
         if patch.condition is None and patch.nominated_node_name is None:
             return True
         try:
             async with self.requests[uid]:
                 await self._cluster.patch_pod_status(patch)
-        except NotFoundError:
+        except ports.NotFoundError:
             self._unsent.pop(uid, None)
-        except (ApiError, OutcomeUnknownError):
+        except (ports.ApiError, ports.OutcomeUnknownError):
             newer = self._unsent.get(uid)
             self._unsent[uid] = patch if newer is None else patch.merged_with(newer)
             return False
@@ -114,12 +105,12 @@ class GroupPatches:
     only, so no patch may be lost while the group exists.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ports.Cluster) -> None:
         self._cluster = cluster
-        self._unsent: dict[tuple[str, str, str], PatchPodGroupStatus] = {}
+        self._unsent: dict[tuple[str, str, str], ports.PatchPodGroupStatus] = {}
         self._writing: set[tuple[str, str, str]] = set()
 
-    def add(self, patch: PatchPodGroupStatus) -> bool:
+    def add(self, patch: ports.PatchPodGroupStatus) -> bool:
         """Returns True if the caller must now call `write` for this group."""
         key = (patch.kind, patch.namespace, patch.name)
         older = self._unsent.get(key)
@@ -131,7 +122,7 @@ class GroupPatches:
         self._writing.add(key)
         return True
 
-    async def write(self, patch: PatchPodGroupStatus) -> None:
+    async def write(self, patch: ports.PatchPodGroupStatus) -> None:
         """Send the patches of a group until none is unsent."""
         key, delay = (patch.kind, patch.namespace, patch.name), RETRY_SECONDS_MIN
         try:
@@ -140,18 +131,18 @@ class GroupPatches:
                 try:
                     await self._cluster.patch_group_status(sending)
                     delay = RETRY_SECONDS_MIN
-                except (ConflictError, OutcomeUnknownError):
+                except (ports.ConflictError, ports.OutcomeUnknownError):
                     self._take_back(key, sending)
                     await self._cluster.sleep(delay)
                     delay = min(2 * delay, RETRY_SECONDS_MAX)
-                except ApiError:
+                except ports.ApiError:
                     # The group is gone, is a new object, or may not be written. The patch is
                     # dropped.
                     continue
         finally:
             self._writing.discard(key)
 
-    def _take_back(self, key: tuple[str, str, str], sent: PatchPodGroupStatus) -> None:
+    def _take_back(self, key: tuple[str, str, str], sent: ports.PatchPodGroupStatus) -> None:
         newer = self._unsent.get(key, sent)
         if newer.uid == sent.uid:
             newer = replace(newer, status={**sent.status, **newer.status})

@@ -10,18 +10,9 @@ from urllib.parse import urlsplit
 
 from bayplan.api.pod_requests import is_extended
 from bayplan.api.selectors import is_label_key
+from bayplan.config import schema
 from bayplan.config.behaviour import Behaviour
 from bayplan.config.pod_group_kinds import kind_problems
-from bayplan.config.schema import (
-    API_VERSION,
-    KIND,
-    Extender,
-    KubeSchedulerConfiguration,
-    LeaderElection,
-    PluginEntry,
-    Profile,
-    verb_paths,
-)
 from bayplan.config.topology_levels import level_problems
 from bayplan.durations import duration_seconds
 from bayplan.problems import Problem, shown
@@ -31,10 +22,10 @@ LABEL_SEPARATOR = "/"
 ALL_PLUGINS = "*"
 
 
-def problems_of(spec: KubeSchedulerConfiguration) -> Iterator[Problem]:
+def problems_of(spec: schema.KubeSchedulerConfiguration) -> Iterator[Problem]:
     """The errors of a configuration whose defaults are filled in."""
-    yield from _must_be("apiVersion", spec.api_version, API_VERSION)
-    yield from _must_be("kind", spec.kind, KIND)
+    yield from _must_be("apiVersion", spec.api_version, schema.API_VERSION)
+    yield from _must_be("kind", spec.kind, schema.KIND)
     if spec.leader_election.leader_elect:
         yield from _leader_election(spec.leader_election)
     if spec.pod_max_backoff_seconds < spec.pod_initial_backoff_seconds:
@@ -76,7 +67,7 @@ def _must_be(path: str, actual: str, expected: str) -> Iterator[Problem]:
         yield Problem(path, shown(actual) if actual else "missing", f"wanted {expected}")
 
 
-def _leader_election(election: LeaderElection) -> Iterator[Problem]:
+def _leader_election(election: schema.LeaderElection) -> Iterator[Problem]:
     """Checked only if there is an election."""
     path = "leaderElection"
     durations = {
@@ -100,7 +91,7 @@ def _leader_election(election: LeaderElection) -> Iterator[Problem]:
 # ---- profiles ------------------------------------------------------------------------------
 
 
-def _profile(path: str, profile: Profile) -> Iterator[Problem]:
+def _profile(path: str, profile: schema.Profile) -> Iterator[Problem]:
     sets = {"multiPoint": profile.plugins.multi_point, **profile.plugins.by_point()}
     for point, plugins in sets.items():
         for index, entry in enumerate(plugins.enabled):
@@ -116,7 +107,7 @@ def _profile(path: str, profile: Profile) -> Iterator[Problem]:
             yield Problem(at, actual, f"pluginConfig[{first[config.name]}] has its args already")
 
 
-def _enabled(path: str, entry: PluginEntry) -> Iterator[Problem]:
+def _enabled(path: str, entry: schema.PluginEntry) -> Iterator[Problem]:
     if entry.name == ALL_PLUGINS:
         yield Problem(path, '"*"', 'wanted a name; only disabled has "*"')
     yield from _named(path, entry.name)
@@ -133,7 +124,7 @@ def _named(path: str, name: str) -> Iterator[Problem]:
         )
 
 
-def _scheduler_names(profiles: tuple[Profile, ...]) -> Iterator[Problem]:
+def _scheduler_names(profiles: tuple[schema.Profile, ...]) -> Iterator[Problem]:
     first: dict[str, int] = {}
     for index, profile in enumerate(profiles):
         path = f"profiles[{index}].schedulerName"
@@ -145,7 +136,7 @@ def _scheduler_names(profiles: tuple[Profile, ...]) -> Iterator[Problem]:
             yield Problem(path, f'"{name}" again', expected)
 
 
-def _queue_sorts(profiles: tuple[Profile, ...]) -> Iterator[Problem]:
+def _queue_sorts(profiles: tuple[schema.Profile, ...]) -> Iterator[Problem]:
     """As upstream, compares the text and not its meaning."""
     for index, profile in enumerate(profiles):
         if profile.plugins.queue_sort != profiles[0].plugins.queue_sort:
@@ -157,12 +148,12 @@ def _queue_sorts(profiles: tuple[Profile, ...]) -> Iterator[Problem]:
 # ---- extenders -----------------------------------------------------------------------------
 
 
-def _extenders(extenders: tuple[Extender, ...]) -> Iterator[Problem]:
+def _extenders(extenders: tuple[schema.Extender, ...]) -> Iterator[Problem]:
     binder: int | None = None
     managed: dict[str, str] = {}
     for index, extender in enumerate(extenders):
         path = f"extenders[{index}]"
-        if verb_paths(extender) and not _is_address(extender.url_prefix):
+        if schema.verb_paths(extender) and not _is_address(extender.url_prefix):
             expected = "wanted http://HOST:PORT/PATH or https://HOST:PORT/PATH"
             yield Problem(f"{path}.urlPrefix", shown(extender.url_prefix), expected)
         if extender.prioritize_verb and extender.weight <= 0:

@@ -19,19 +19,7 @@ from numpy.typing import NDArray
 
 from bayplan.api.objects import Node
 from bayplan.api.pod_requests import CPU, MEMORY, PODS
-from bayplan.history.columns import (
-    NEVER,
-    Attempts,
-    Changes,
-    Lives,
-    Mask,
-    Placements,
-    PodRow,
-    QueueSamples,
-    Rows,
-    Verdicts,
-    Versions,
-)
+from bayplan.history import columns
 from bayplan.journal import GroupRecord
 
 _FIRST = (CPU, MEMORY)
@@ -122,26 +110,26 @@ class Timeline:
 
     #: By change.
     seconds: NDArray[np.float64]
-    changes: Changes
+    changes: columns.Changes
 
     resources: tuple[str, ...]
     #: [row of amounts, resource]: cpu in millicores, others in whole units.
-    amounts: Rows
-    pods: Sequence[PodRow]
+    amounts: columns.Rows
+    pods: Sequence[columns.PodRow]
     #: By pod.
-    lives: Lives
-    placements: Placements
+    lives: columns.Lives
+    placements: columns.Placements
     node_names: Sequence[str]
-    versions: Versions
+    versions: columns.Versions
     #: By version.
     nodes: Sequence[Node]
-    attempts: Attempts
-    verdicts: Verdicts
+    attempts: columns.Attempts
+    verdicts: columns.Verdicts
     causes: Sequence[Cause]
     group_names: Sequence[str]
     group_minimums: Sequence[int]
     group_records: Sequence[tuple[int, GroupRecord]]
-    queues: QueueSamples
+    queues: columns.QueueSamples
     queue_names: tuple[str, ...]
     #: Plugin instance → labels of events that wake its rejected pods.
     wake_events: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
@@ -173,9 +161,9 @@ class Timeline:
     # ---- columns of pods --------------------------------------------------------------------
 
     @cached_property
-    def waits_from(self) -> Rows:
+    def waits_from(self) -> columns.Rows:
         """Pods of other schedulers never wait here."""
-        return np.where(self.lives.is_ours > 0, self.lives.waits_from, NEVER)
+        return np.where(self.lives.is_ours > 0, self.lives.waits_from, columns.NEVER)
 
     @cached_property
     def rows_by_name(self) -> Mapping[str, int]:
@@ -235,13 +223,13 @@ class State:
         is_now = change == timeline.last_change and timeline.now_seconds is not None
         self.seconds = timeline.end_seconds if is_now else float(timeline.seconds[change])
 
-    def _lasts(self, start: Rows, end: Rows) -> Mask:
+    def _lasts(self, start: columns.Rows, end: columns.Rows) -> columns.Mask:
         return (start <= self.change) & (self.change < end)
 
     # ---- nodes ------------------------------------------------------------------------------
 
     @cached_property
-    def node_version(self) -> Rows:
+    def node_version(self) -> columns.Rows:
         """By node: the row of its version; -1: the node is not there."""
         versions = self.timeline.versions
         lasting = np.flatnonzero(self._lasts(versions.start, versions.end))
@@ -250,12 +238,12 @@ class State:
         return of_node
 
     @cached_property
-    def there(self) -> Rows:
+    def there(self) -> columns.Rows:
         """The rows of the nodes that are there."""
         return np.flatnonzero(self.node_version >= 0)
 
     @cached_property
-    def allocatable(self) -> Rows:
+    def allocatable(self) -> columns.Rows:
         """[node, resource]; 0 for nodes that are not there."""
         line = self.timeline
         table = np.zeros((len(line.node_names), len(line.resources)), np.int64)
@@ -264,14 +252,14 @@ class State:
         return table
 
     @cached_property
-    def placement_rows(self) -> Rows:
+    def placement_rows(self) -> columns.Rows:
         """Of the pods that are there, on nodes that are there."""
         placements = self.timeline.placements
         is_there = self.node_version[placements.node] >= 0
         return np.flatnonzero(self._lasts(placements.start, placements.end) & is_there)
 
     @cached_property
-    def used(self) -> Rows:
+    def used(self) -> columns.Rows:
         """[node, resource]: the requests of the pods on it that have not ended."""
         line = self.timeline
         placements = line.placements[self.placement_rows]
@@ -279,7 +267,7 @@ class State:
         np.add.at(table, placements.node, line.amounts[placements.amounts])
         return table
 
-    def pods_on(self, node: int) -> Rows:
+    def pods_on(self, node: int) -> columns.Rows:
         """The rows of the pods on a node, in the order in which they came."""
         placements = self.timeline.placements[self.placement_rows]
         return placements.pod[placements.node == node]
@@ -287,18 +275,18 @@ class State:
     # ---- pods -------------------------------------------------------------------------------
 
     @cached_property
-    def pods_there(self) -> Mask:
+    def pods_there(self) -> columns.Mask:
         """By pod: whether its object exists."""
         return self._lasts(self.timeline.lives.created, self.timeline.lives.gone)
 
     @cached_property
-    def waiting(self) -> Rows:
+    def waiting(self) -> columns.Rows:
         """The rows of the pods that wait for a node, in the order of their creation."""
         line = self.timeline
         return np.flatnonzero(self._lasts(line.waits_from, line.lives.waits_to))
 
     @cached_property
-    def node_of_pod(self) -> Rows:
+    def node_of_pod(self) -> columns.Rows:
         """By pod: its node; -1: it has none, or it has ended, or its node is not there."""
         placements = self.timeline.placements[self.placement_rows]
         nodes = np.full(len(self.timeline.pods), -1, np.int64)
@@ -306,7 +294,7 @@ class State:
         return nodes
 
     @cached_property
-    def ended(self) -> Mask:
+    def ended(self) -> columns.Mask:
         """By pod: whether it is there and has ended."""
         line = self.timeline
         placements = line.placements
@@ -317,7 +305,7 @@ class State:
         return self.pods_there & ~is_on_node & ~waits
 
     @cached_property
-    def pod_states(self) -> Rows:
+    def pod_states(self) -> columns.Rows:
         """By pod: its `PodState`."""
         lives, placements = self.timeline.lives, self.timeline.placements
         states = np.where(self.change < lives.waits_to, PodState.WAITING, PodState.ENDED)
@@ -331,7 +319,7 @@ class State:
         return states
 
     @cached_property
-    def state_changes(self) -> Rows:
+    def state_changes(self) -> columns.Rows:
         """By pod: the change that began its state; of a pod that is created later: the change that
         creates it."""
         lives, placements = self.timeline.lives, self.timeline.placements
@@ -344,7 +332,7 @@ class State:
         return changes
 
     @cached_property
-    def cause_of_pod(self) -> Rows:
+    def cause_of_pod(self) -> columns.Rows:
         """By pod: the number of the cause for which it waits; 0: nothing was said about it yet."""
         line = self.timeline
         verdicts = line.verdicts[self._lasts(line.verdicts.change, line.verdicts.end)]
@@ -371,7 +359,7 @@ class State:
         return starts
 
     @cached_property
-    def attempt_counts(self) -> Rows:
+    def attempt_counts(self) -> columns.Rows:
         """By pod: attempts so far."""
         line = self.timeline
         so_far = np.searchsorted(line.attempts.change, self.change, side="right")
@@ -400,7 +388,7 @@ class Series:
         self._length = timeline.last_change + 1
 
     def _count(
-        self, starts: Rows, ends: Rows, weights: NDArray[np.float64] | None = None
+        self, starts: columns.Rows, ends: columns.Rows, weights: NDArray[np.float64] | None = None
     ) -> NDArray[np.float64]:
         """By change: the sum of the weights of what lasts."""
         lasting = starts < self._length
@@ -413,32 +401,32 @@ class Series:
         return np.cumsum(delta)
 
     @cached_property
-    def _placements(self) -> Placements:
+    def _placements(self) -> columns.Placements:
         """The placements as `Timeline` has them, while their nodes are there: a pod whose node is
         deleted may last longer."""
         line = self._line
         placements, versions = line.placements, line.versions
         # The versions of a node that is changed follow one another without a gap.
-        first = np.full(len(line.node_names), NEVER, np.int64)
+        first = np.full(len(line.node_names), columns.NEVER, np.int64)
         last = np.zeros(len(line.node_names), np.int64)
         np.minimum.at(first, versions.node, versions.start)
         np.maximum.at(last, versions.node, versions.end)
         lengths = np.zeros(len(line.node_names), np.int64)
         np.add.at(lengths, versions.node, versions.end - versions.start)
         has_gap = (lengths != last - first)[placements.node]
-        clipped = Placements(placements.rows[~has_gap])
+        clipped = columns.Placements(placements.rows[~has_gap])
         clipped.start[:] = np.maximum(clipped.start, first[clipped.node])
         ends = np.minimum(clipped.end, last[clipped.node])
         clipped.end[:] = np.maximum(ends, clipped.start)
-        return Placements(np.vstack([clipped.rows, *self._parts(placements[has_gap])]))
+        return columns.Placements(np.vstack([clipped.rows, *self._parts(placements[has_gap])]))
 
-    def _parts(self, placements: Placements) -> Iterator[Rows]:
+    def _parts(self, placements: columns.Placements) -> Iterator[columns.Rows]:
         """Placements on nodes that were deleted and added again: a part for each version."""
         versions = self._line.versions
         for row in range(len(placements)):
             placement = placements[slice(row, row + 1)]
             own = versions[versions.node == placement.node]
-            parts = Placements(np.repeat(placement.rows, len(own), axis=0))
+            parts = columns.Placements(np.repeat(placement.rows, len(own), axis=0))
             parts.start[:] = np.maximum(own.start, placement.start)
             parts.end[:] = np.minimum(own.end, placement.end)
             yield parts.rows[parts.start < parts.end]
@@ -457,14 +445,14 @@ class Series:
         kinds = np.array([cause.kind == "unschedulable" for cause in self._line.causes])
         verdicts = self._line.verdicts
         rejected = (verdicts.cause >= 0) & kinds[np.maximum(verdicts.cause, 0)]
-        starts = np.where(verdicts.end > verdicts.change, verdicts.change, NEVER)
+        starts = np.where(verdicts.end > verdicts.change, verdicts.change, columns.NEVER)
         return self._count(starts[rejected], verdicts.end[rejected])
 
     @cached_property
     def attempts(self) -> NDArray[np.float64]:
         """Attempts so far."""
         starts = self._line.attempts.change
-        so_far = self._count(starts, np.full(len(starts), NEVER))
+        so_far = self._count(starts, np.full(len(starts), columns.NEVER))
         return so_far + self._line.forgotten_attempts
 
     def queue(self, index: int) -> NDArray[np.float64]:

@@ -30,20 +30,7 @@ from bayplan.api.objects import (
 )
 from bayplan.api.pod_groups import PodGroupKinds
 from bayplan.api.pod_requests import PODS, requested
-from bayplan.history.columns import (
-    NEVER,
-    Changes,
-    Lives,
-    Placements,
-    PodRow,
-    QueueSamples,
-    Rows,
-    Table,
-    Tables,
-    Verdicts,
-    Versions,
-    forget_before,
-)
+from bayplan.history import columns
 from bayplan.history.entries import Entry, ObjectChange, Origin, QueueLengths
 from bayplan.history.timeline import (
     NEW,
@@ -125,7 +112,7 @@ class TimelineFold:
         self.first_change = 0
         #: How many entries the log had with the present item.
         self._entry_count = 0
-        self._tables = Tables()
+        self._tables = columns.Tables()
         self._tables.times.append([0.0])
         self._tables.changes.append([0, -1, -1, 0])
         self._resources: dict[str, int] = {}
@@ -157,7 +144,7 @@ class TimelineFold:
         self._rejections: dict[int, Cause] = {}
         self._group_records: list[tuple[int, GroupRecord]] = []
         #: A change, and the lengths of the queues after that change.
-        self._queues = Table(QueueSamples, further=len(origin.queue_names))
+        self._queues = columns.Table(columns.QueueSamples, further=len(origin.queue_names))
         self._last_look = -1
         self._line = 0
 
@@ -261,7 +248,7 @@ class TimelineFold:
             ends = is_terminal(pod) and uid not in self._ended
             what = ChangeKind.POD_ENDED if ends else ChangeKind.POD_DELETED
             gone = self._add(what, row, self._row_of_node(pod))
-            self._tables.lives.set(row, Lives.gone, gone)
+            self._tables.lives.set(row, columns.Lives.gone, gone)
             self._preempted.discard(uid)
             self._ended.discard(uid)
 
@@ -276,7 +263,7 @@ class TimelineFold:
         name = f"{meta.namespace}/{meta.name}"
         self._rows_by_name[name] = row
         self._tables.pods.append(
-            PodRow(
+            columns.PodRow(
                 name=name,
                 uid=uid,
                 priority=spec.priority or 0,
@@ -287,51 +274,57 @@ class TimelineFold:
                 labels=meta.labels or _NO_LABELS,
             )
         )
-        waits_from = NEVER if spec.node_name else change
+        waits_from = columns.NEVER if spec.node_name else change
         is_ours = (spec.scheduler_name or DEFAULT_SCHEDULER) in self._origin.profiles
-        self._tables.lives.append([change, NEVER, waits_from, NEVER, group, int(is_ours), 0])
+        self._tables.lives.append(
+            [change, columns.NEVER, waits_from, columns.NEVER, group, int(is_ours), 0]
+        )
 
     def _wait(self, row: int, *, is_there: bool, is_waiting: bool) -> None:
         """End the waiting of a pod that has a node, has ended or is gone."""
         lives = self._tables.lives
-        is_over = lives.get(row, Lives.waits_to) != NEVER
-        if is_waiting or is_over or lives.get(row, Lives.waits_from) == NEVER:
+        is_over = lives.get(row, columns.Lives.waits_to) != columns.NEVER
+        if is_waiting or is_over or lives.get(row, columns.Lives.waits_from) == columns.NEVER:
             return
         end = self.change if is_there else self.change + 1
-        lives.set(row, Lives.waits_to, end)
+        lives.set(row, columns.Lives.waits_to, end)
         self._end_verdict(row, end)
 
     def _end_verdict(self, pod: int, end: int) -> None:
         verdict = self._last_verdict.get(pod)
         if verdict is not None:
             verdicts = self._tables.verdicts
-            verdicts.set(verdict, Verdicts.end, min(verdicts.get(verdict, Verdicts.end), end))
+            verdicts.set(
+                verdict, columns.Verdicts.end, min(verdicts.get(verdict, columns.Verdicts.end), end)
+            )
 
     def _place(self, row: int, uid: str, pod: Pod, *, is_new: bool) -> None:
         node = self._node_row(pod.spec.node_name or "")
         # A pod that comes with its node is one change.
         change = self.change if is_new else self._add(ChangeKind.POD_BOUND, row, node)
         if is_new:
-            self._tables.changes.set(change, Changes.node, node)
+            self._tables.changes.set(change, columns.Changes.node, node)
         self._open(row, uid, node, pod)
 
     def _open(self, row: int, uid: str, node: int, pod: Pod) -> None:
         amounts_row = self._amounts_of(pod)
-        placement = self._tables.placements.append([row, node, amounts_row, self.change, NEVER])
+        placement = self._tables.placements.append(
+            [row, node, amounts_row, self.change, columns.NEVER]
+        )
         self._places[uid] = _Place(placement, _parts(pod))
 
     def _leave(self, uid: str) -> None:
         """A placement ends with the next change."""
         place = self._places.pop(uid, None)
         if place is not None:
-            self._tables.placements.set(place.row, Placements.end, self.change + 1)
+            self._tables.placements.set(place.row, columns.Placements.end, self.change + 1)
 
     def _resize(self, row: int, uid: str, pod: Pod) -> None:
         place, placements = self._places[uid], self._tables.placements
         if _parts(pod) == place.parts:
             return
-        if self._amounts_of(pod) != placements.get(place.row, Placements.amounts):
-            node = placements.get(place.row, Placements.node)
+        if self._amounts_of(pod) != placements.get(place.row, columns.Placements.amounts):
+            node = placements.get(place.row, columns.Placements.node)
             self._leave(uid)
             self._add(ChangeKind.POD_RESIZED, row, node)
             self._open(row, uid, node, pod)
@@ -373,16 +366,16 @@ class TimelineFold:
         row, current = self._node_row(name), self._current.get(name)
         amounts_row = self._interned(self._devices.offered(node)) if is_there else 0
         if current is not None and is_there:
-            has_amounts = tables.versions.get(current, Versions.amounts) == amounts_row
+            has_amounts = tables.versions.get(current, columns.Versions.amounts) == amounts_row
             if has_amounts and not _differs(tables.nodes[current], node):
                 return
         what = ChangeKind.NODE_CHANGED if current is not None else ChangeKind.NODE_ADDED
         change = self._add(what if is_there else ChangeKind.NODE_REMOVED, node=row)
         if current is not None:
-            tables.versions.set(current, Versions.end, change)
+            tables.versions.set(current, columns.Versions.end, change)
             del self._current[name]
         if is_there:
-            self._current[name] = tables.versions.append([row, amounts_row, change, NEVER])
+            self._current[name] = tables.versions.append([row, amounts_row, change, columns.NEVER])
             tables.nodes.append(node)
 
     def _reread_nodes(self, names: Collection[str]) -> None:
@@ -423,7 +416,7 @@ class TimelineFold:
             kinds, cause = (*kinds, rejection.kind), rejection
         number = self._number_of(cause)
         for row in self._members.get(group, ()):
-            is_waiting = self._tables.lives.get(row, Lives.waits_to) == NEVER
+            is_waiting = self._tables.lives.get(row, columns.Lives.waits_to) == columns.NEVER
             last = self._last_cause(row)
             if is_waiting and last >= 0 and self._numbered_causes[last].kind in kinds:
                 self._note(change, row, number)
@@ -437,11 +430,11 @@ class TimelineFold:
 
     def _last_cause(self, pod: int) -> int:
         verdict = self._last_verdict.get(pod)
-        return 0 if verdict is None else self._tables.verdicts.get(verdict, Verdicts.cause)
+        return 0 if verdict is None else self._tables.verdicts.get(verdict, columns.Verdicts.cause)
 
     def _note(self, change: int, pod: int, cause: int) -> None:
         self._end_verdict(pod, change)
-        end = self._tables.lives.get(pod, Lives.waits_to)
+        end = self._tables.lives.get(pod, columns.Lives.waits_to)
         self._last_verdict[pod] = self._tables.verdicts.append([change, pod, cause, end])
 
     def _attempt(self, record: AttemptRecord, line: int) -> None:
@@ -450,7 +443,7 @@ class TimelineFold:
         row = self._verdict(record.uid, what, cause, record.node)
         if row >= 0:
             self._tables.attempts.append([self.change, row, record.attempt, what, line])
-            group = self._tables.lives.get(row, Lives.group)
+            group = self._tables.lives.get(row, columns.Lives.group)
             if group >= 0 and cause is not None and record.is_without_node:
                 self._rejections.setdefault(group, cause)
 
@@ -512,7 +505,7 @@ class TimelineFold:
     def forget_before(self, first: int) -> None:
         """Forget what ended before a change. All later changes get new numbers."""
         tables = self._tables
-        to = forget_before(tables, first)
+        to = columns.forget_before(tables, first)
         self.change = len(tables.times) - 1
         self.first_change = int(to.changes[first])
         self._pod_rows = _mapped(self._pod_rows, to.pods)
@@ -532,7 +525,7 @@ class TimelineFold:
         self._last_parts = ()
         samples = self._queues.columns
         oldest = max(int(np.searchsorted(samples.change, first, side="right")) - 1, 0)
-        samples = QueueSamples(samples.rows[oldest:].copy())
+        samples = columns.QueueSamples(samples.rows[oldest:].copy())
         samples.change[:] = to.changes[np.maximum(samples.change, first)]
         self._queues.replace(samples)
         self._last_look = int(samples.change[-1]) if len(samples) else -1
@@ -547,7 +540,7 @@ class TimelineFold:
             cause if number in used else NEW for number, cause in enumerate(self._numbered_causes)
         ]
 
-    def _forget_groups(self, first: int, changes: Rows) -> None:
+    def _forget_groups(self, first: int, changes: columns.Rows) -> None:
         """Forget groups without pods."""
         groups = self._tables.lives.columns.group
         members = np.flatnonzero(groups >= 0)
@@ -572,7 +565,7 @@ class TimelineFold:
 _Key = TypeVar("_Key")
 
 
-def _mapped(rows: dict[_Key, int], to: Rows) -> dict[_Key, int]:
+def _mapped(rows: dict[_Key, int], to: columns.Rows) -> dict[_Key, int]:
     """The rows with their new numbers, without those that are forgotten."""
     return {key: int(to[row]) for key, row in rows.items() if to[row] >= 0}
 

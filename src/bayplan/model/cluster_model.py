@@ -22,6 +22,7 @@ from typing import Any, TypeVar, cast, final
 
 import msgspec
 
+from bayplan import ports
 from bayplan.adapters.embedded.json_merge import merge_patch
 from bayplan.api.objects import NODE, POD, POD_SCHEDULED, ApiObject, Pod, decode
 from bayplan.clock import ManualClock, epoch_of
@@ -40,17 +41,6 @@ from bayplan.model.picture import ClusterPicture
 from bayplan.objects.keys import ObjectKey, key_of_metadata
 from bayplan.objects.object_store import ObjectStore, Reversal
 from bayplan.plugins.registry import Registry
-from bayplan.ports import (
-    AskExtender,
-    BindPod,
-    Effect,
-    EventType,
-    ExtenderAnswer,
-    NotFoundError,
-    PatchPodStatus,
-    Perform,
-    WatchEvent,
-)
 from bayplan.profile.kinds_in_use import without_absent
 from bayplan.state.pods import PodInfo
 
@@ -113,7 +103,7 @@ class Attempt:
 class _Trace:
     """The effects of one attempt."""
 
-    bindings: list[BindPod] = field(default_factory=list[BindPod])
+    bindings: list[ports.BindPod] = field(default_factory=list[ports.BindPod])
     messages: dict[str, str] = field(default_factory=dict[str, str])
     #: By uid.
     victims: list[str] = field(default_factory=list[str])
@@ -382,7 +372,7 @@ class ClusterModel:
         if removed is None:
             raise KeyError(f"there is no {key}")
         self._count_state()
-        self._tell(EventType.DELETED, kind, removed)
+        self._tell(ports.EventType.DELETED, kind, removed)
 
     def decoded(self, kind: str, content: dict[str, Any]) -> ApiObject:
         """The object of a content, with the fields that plugins declare. Raises DecodeError."""
@@ -512,23 +502,23 @@ class ClusterModel:
                 self._perform(effect, trace, port)
         raise AssertionError("the effects of an attempt do not end")
 
-    def _perform(self, effect: Effect, trace: _Trace, port: "_Port") -> None:
-        if isinstance(effect, BindPod):
+    def _perform(self, effect: ports.Effect, trace: _Trace, port: "_Port") -> None:
+        if isinstance(effect, ports.BindPod):
             trace.bindings.append(effect)
-        elif isinstance(effect, PatchPodStatus):
+        elif isinstance(effect, ports.PatchPodStatus):
             condition = effect.condition
             if condition is not None and condition.type == POD_SCHEDULED:
                 trace.messages[effect.uid] = condition.message or ""
             if effect.nominated_node_name is not None:
                 trace.nominations[effect.uid] = effect.nominated_node_name
-        elif isinstance(effect, Perform):
+        elif isinstance(effect, ports.Perform):
             result_now(effect.run(port))
-        elif isinstance(effect, AskExtender):
+        elif isinstance(effect, ports.AskExtender):
             ask = self._scheduler.asks(port).get(effect.extender, _no_answer)
-            answer = result_now(ask(effect)) or ExtenderAnswer(error=_NOT_CALLED)
+            answer = result_now(ask(effect)) or ports.ExtenderAnswer(error=_NOT_CALLED)
             self._scheduler.extender_answered(effect.token, answer)
 
-    def _bind(self, binding: BindPod, port: "_WritingPort") -> None:
+    def _bind(self, binding: ports.BindPod, port: "_WritingPort") -> None:
         """Run a binding cycle, and report the pod as bound. A cycle that would wait (for a volume
         to be provisioned) counts as one that succeeds."""
         uid = binding.pod.uid
@@ -559,9 +549,9 @@ class ClusterModel:
         pending = [pod for pod in map(self._pod_of, uids) if not pod.spec.node_name]
         pending.sort(key=lambda pod: self.store.arrival(key_of_metadata(POD, pod.metadata)))
         for pod in pending:
-            self._tell(EventType.DELETED, POD, pod)
+            self._tell(ports.EventType.DELETED, POD, pod)
         for pod in pending:
-            self._tell(EventType.ADDED, POD, pod)
+            self._tell(ports.EventType.ADDED, POD, pod)
         self._drop_effects()
 
     def _drop_effects(self) -> None:
@@ -573,10 +563,10 @@ class ClusterModel:
         key, undone, restored = reversal
         if undone is not None and (restored is None or key.kind == POD):
             # A pod that has a node never becomes a pending one.
-            self._tell(EventType.DELETED, key.kind, undone)
+            self._tell(ports.EventType.DELETED, key.kind, undone)
             undone = None
         if restored is not None:
-            event = EventType.ADDED if undone is None else EventType.MODIFIED
+            event = ports.EventType.ADDED if undone is None else ports.EventType.MODIFIED
             self._tell(event, key.kind, restored)
 
     # ---- objects ----------------------------------------------------------------------------
@@ -603,11 +593,13 @@ class ClusterModel:
     def _put(self, key: ObjectKey, new: ApiObject) -> None:
         before = self.store.put(key, new)
         self._count_state()
-        self._tell(EventType.ADDED if before is None else EventType.MODIFIED, key.kind, new)
+        self._tell(
+            ports.EventType.ADDED if before is None else ports.EventType.MODIFIED, key.kind, new
+        )
 
-    def _tell(self, event: EventType, kind: str, content: ApiObject) -> None:
+    def _tell(self, event: ports.EventType, kind: str, content: ApiObject) -> None:
         version = content.metadata.resource_version or ""
-        self._scheduler.handle(WatchEvent(event, kind, content, version))
+        self._scheduler.handle(ports.WatchEvent(event, kind, content, version))
 
 
 # ---- ports --------------------------------------------------------------------------------------
@@ -629,7 +621,7 @@ class _Port(ABC):
     async def read(self, kind: str, namespace: str, name: str) -> ApiObject:
         stored = self._model.get(kind, namespace, name)
         if stored is None:
-            raise NotFoundError(f"there is no {ObjectKey(kind, namespace, name)}")
+            raise ports.NotFoundError(f"there is no {ObjectKey(kind, namespace, name)}")
         return stored
 
     @abstractmethod
@@ -643,7 +635,7 @@ class _Port(ABC):
     @abstractmethod
     async def delete_object(self, kind: str, namespace: str, name: str, uid: str) -> None: ...
 
-    async def patch_pod_status(self, patch: PatchPodStatus) -> None:  # noqa: B027 - not abstract
+    async def patch_pod_status(self, patch: ports.PatchPodStatus) -> None:  # noqa: B027 - not abstract
         """Conditions of victims and nominations that end: no attempt reads them."""
 
     async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
@@ -733,8 +725,8 @@ class _Work:
             await _NEVER
 
 
-async def _no_answer(effect: AskExtender) -> ExtenderAnswer:
-    return ExtenderAnswer(error=_NOT_CALLED)
+async def _no_answer(effect: ports.AskExtender) -> ports.ExtenderAnswer:
+    return ports.ExtenderAnswer(error=_NOT_CALLED)
 
 
 # ---- objects ------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from functools import partial
 from types import MappingProxyType, TracebackType
 from typing import Final, final
 
+from bayplan import ports
 from bayplan.adapters.live.errors import AccessDeniedError
 from bayplan.api.objects import ApiObject
 from bayplan.model.cluster_kinds import NEEDED, ClusterKinds
@@ -20,16 +21,6 @@ from bayplan.model.cluster_model import ClusterModel, without_decision
 from bayplan.model.picture import ClusterPicture
 from bayplan.objects.keys import key_of_metadata
 from bayplan.objects.object_store import ObjectStore
-from bayplan.ports import (
-    ApiError,
-    ClusterReader,
-    EventType,
-    GoneError,
-    Listing,
-    OutcomeUnknownError,
-    WatchDroppedError,
-    WatchEvent,
-)
 from bayplan.runner import Reflector
 
 #: Different failures that are counted one by one.
@@ -40,7 +31,7 @@ _FAILURES_MAX: Final = 50
 class CountedReads:
     """Lists and watches of a cluster, with counts of what fails."""
 
-    def __init__(self, cluster: ClusterReader) -> None:
+    def __init__(self, cluster: ports.ClusterReader) -> None:
         self._cluster = cluster
         #: "list v1 Node: reason" → how often.
         self.failures: Counter[str] = Counter()
@@ -60,7 +51,7 @@ class CountedReads:
     async def sleep(self, seconds: float) -> None:
         await self._cluster.sleep(seconds)
 
-    async def list(self, kind: str) -> Listing:
+    async def list(self, kind: str) -> ports.Listing:
         """Raises ApiError."""
         try:
             listing = await self._cluster.list(kind)
@@ -68,22 +59,22 @@ class CountedReads:
             self.denials[kind] = str(problem)
             self._failed(f"list {kind}", problem)
             raise
-        except (ApiError, OutcomeUnknownError) as problem:
+        except (ports.ApiError, ports.OutcomeUnknownError) as problem:
             self._failed(f"list {kind}", problem)
             raise
         self._list_counts[kind] += 1
         self._fresh.add(kind)
         return listing
 
-    def watch(self, kind: str, resource_version: str) -> AsyncIterator[WatchEvent]:
+    def watch(self, kind: str, resource_version: str) -> AsyncIterator[ports.WatchEvent]:
         """Raises ApiError, WatchDroppedError."""
         return self._watch(kind, resource_version)
 
-    async def _watch(self, kind: str, resource_version: str) -> AsyncIterator[WatchEvent]:
+    async def _watch(self, kind: str, resource_version: str) -> AsyncIterator[ports.WatchEvent]:
         try:
             async for event in self._cluster.watch(kind, resource_version):
                 yield event
-        except (ApiError, OutcomeUnknownError, WatchDroppedError) as problem:
+        except (ports.ApiError, ports.OutcomeUnknownError, ports.WatchDroppedError) as problem:
             self._failed(f"watch {kind}", problem)
             raise
 
@@ -92,7 +83,7 @@ class CountedReads:
         self._failed(f"read {kind}", problem)
 
     def _failed(self, what: str, problem: Exception) -> None:
-        reason = "the version is too old" if isinstance(problem, GoneError) else str(problem)
+        reason = "the version is too old" if isinstance(problem, ports.GoneError) else str(problem)
         line = f"{what}: {reason or type(problem).__name__}"
         if line not in self.failures and len(self.failures) >= _FAILURES_MAX:
             line = f"{what}: other reasons"
@@ -107,7 +98,7 @@ class KindReflectors:
         self,
         reads: CountedReads,
         kinds: Iterable[str],
-        deliver: Callable[[str, Iterable[WatchEvent]], None],
+        deliver: Callable[[str, Iterable[ports.WatchEvent]], None],
     ) -> None:
         """``deliver``: called with each kind and its events, at once after they were read."""
         self._reads = reads
@@ -151,7 +142,7 @@ class KindReflectors:
                 if denial is None:
                     continue
                 if kind in NEEDED:
-                    raise ApiError(403, "Forbidden", denial)
+                    raise ports.ApiError(403, "Forbidden", denial)
                 left_out(kind, denial)
                 self._tasks[kind].cancel()
                 del self._reflectors[kind]
@@ -162,7 +153,7 @@ class KindReflectors:
 
 def objects_of_events(
     followed: ClusterKinds,
-    events: Iterable[WatchEvent],
+    events: Iterable[ports.WatchEvent],
     denials: dict[str, str],
     epoch_seconds: float,
 ) -> ClusterPicture:
@@ -170,7 +161,7 @@ def objects_of_events(
     objects = ObjectStore[ApiObject]()
     for event in events:
         key = key_of_metadata(event.kind, event.object.metadata)
-        if event.type is EventType.DELETED:
+        if event.type is ports.EventType.DELETED:
             objects.remove(key)
         else:
             objects.put(key, event.object)
@@ -183,7 +174,7 @@ def objects_of_events(
     )
 
 
-def apply_event(model: ClusterModel, event: WatchEvent) -> None:
+def apply_event(model: ClusterModel, event: ports.WatchEvent) -> None:
     """Change a model as an event of its cluster says."""
-    is_there = event.type is not EventType.DELETED
+    is_there = event.type is not ports.EventType.DELETED
     model.follow(event.kind, without_decision(event.object), is_there=is_there)

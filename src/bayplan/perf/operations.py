@@ -35,29 +35,13 @@ from bayplan.config.feature_gates import FeatureGates
 from bayplan.framework.cluster_rules import device_rules
 from bayplan.objects.keys import Content, ObjectKey, key_of, kind_of
 from bayplan.objects.object_store import ObjectStore
+from bayplan.perf import schema
 from bayplan.perf.data_items import Measurement, measurement
 from bayplan.perf.manifests import csi_node, in_namespace, named, prepared_node
 from bayplan.perf.parameters import seconds
 from bayplan.perf.planning import Plan
 from bayplan.perf.pod_watch import SCHEDULED, BindingLog, NewlyBound
 from bayplan.perf.scenario_files import env
-from bayplan.perf.schema import (
-    AllocResourceClaims,
-    Barrier,
-    Churn,
-    CreateAny,
-    CreateNamespaces,
-    CreateNodes,
-    CreatePodGroups,
-    CreatePods,
-    CreateResourceClaims,
-    DeletePods,
-    Operation,
-    Sleep,
-    StartCollectingMetrics,
-    StopCollectingMetrics,
-    UpdateAny,
-)
 from bayplan.perf.world import WorkloadFailed, World
 from bayplan.plugins.dynamic_resources.allocator import Allocator, PoolsByNode
 from bayplan.plugins.dynamic_resources.features import features_of
@@ -124,7 +108,7 @@ async def at_pace(
         do(key)
 
 
-async def churn(operation: Churn, contents: Sequence[Content], world: World) -> None:
+async def churn(operation: schema.Churn, contents: Sequence[Content], world: World) -> None:
     """Create objects at every tick, up to a number; or create and delete them in turn without
     end."""
     per_second = 1000 / (operation.interval_milliseconds or 500)
@@ -269,22 +253,22 @@ class Operations:
         self._failed = failed
         self._recorder = _Recorder(plan.name, world)
         self._performers: Mapping[type, Callable[[int, Any], Awaitable[None]]] = {
-            AllocResourceClaims: lambda _, operation: allocate_claims(
+            schema.AllocResourceClaims: lambda _, operation: allocate_claims(
                 world, operation.namespace, plan.config.gates
             ),
-            Barrier: self._barrier,
-            Churn: self._churn,
-            CreateAny: self._create_any,
-            CreateNamespaces: self._create_namespaces,
-            CreateNodes: self._create_nodes,
-            CreatePodGroups: self._create_any,
-            CreatePods: self._create_pods,
-            CreateResourceClaims: self._create_any,
-            DeletePods: self._delete_pods,
-            Sleep: self._sleep,
-            StartCollectingMetrics: self._start,
-            StopCollectingMetrics: self._stop,
-            UpdateAny: self._update_any,
+            schema.Barrier: self._barrier,
+            schema.Churn: self._churn,
+            schema.CreateAny: self._create_any,
+            schema.CreateNamespaces: self._create_namespaces,
+            schema.CreateNodes: self._create_nodes,
+            schema.CreatePodGroups: self._create_any,
+            schema.CreatePods: self._create_pods,
+            schema.CreateResourceClaims: self._create_any,
+            schema.DeletePods: self._delete_pods,
+            schema.Sleep: self._sleep,
+            schema.StartCollectingMetrics: self._start,
+            schema.StopCollectingMetrics: self._stop,
+            schema.UpdateAny: self._update_any,
         }
 
     @property
@@ -299,7 +283,7 @@ class Operations:
         finally:
             gc.unfreeze()
 
-    async def _perform(self, index: int, operation: Operation) -> None:
+    async def _perform(self, index: int, operation: schema.Operation) -> None:
         try:
             await self._performers[type(operation)](index, operation)
         except WorkloadFailed as problem:
@@ -308,15 +292,15 @@ class Operations:
 
     # ---- measuring --------------------------------------------------------------------------
 
-    async def _start(self, index: int, operation: StartCollectingMetrics) -> None:
+    async def _start(self, index: int, operation: schema.StartCollectingMetrics) -> None:
         self._recorder.begin(operation.name, operation.namespaces, operation.label_selector)
 
-    async def _stop(self, index: int, operation: StopCollectingMetrics) -> None:
+    async def _stop(self, index: int, operation: schema.StopCollectingMetrics) -> None:
         self._recorder.finish()
 
     # ---- creating ---------------------------------------------------------------------------
 
-    async def _create_nodes(self, index: int, operation: CreateNodes) -> None:
+    async def _create_nodes(self, index: int, operation: schema.CreateNodes) -> None:
         prefix, name = f"node-{index}-", ""
         for number in range(operation.count):
             content = self._files.node(operation, prefix, number)
@@ -327,7 +311,7 @@ class Operations:
         if name:
             await self._world.taken_in(name)
 
-    async def _create_namespaces(self, index: int, operation: CreateNamespaces) -> None:
+    async def _create_namespaces(self, index: int, operation: schema.CreateNamespaces) -> None:
         path = operation.namespace_template_path
         base: Content = {"apiVersion": "v1", "kind": "Namespace"}
         if path is not None:
@@ -339,19 +323,23 @@ class Operations:
             self._world.ensure_namespace(f"{operation.prefix}-{number}")
 
     async def _create_any(
-        self, index: int, operation: CreateAny | CreatePodGroups | CreateResourceClaims
+        self,
+        index: int,
+        operation: schema.CreateAny | schema.CreatePodGroups | schema.CreateResourceClaims,
     ) -> None:
         if operation.namespace:
             self._world.ensure_namespace(operation.namespace)
-        is_template = not isinstance(operation, CreateResourceClaims)
+        is_template = not isinstance(operation, schema.CreateResourceClaims)
         file = self._files.file(operation.template_path, is_template=is_template)
-        params = {} if isinstance(operation, CreateResourceClaims) else operation.template_params
+        params = (
+            {} if isinstance(operation, schema.CreateResourceClaims) else operation.template_params
+        )
         number_of = operation.count if operation.count is not None else 1
         for number in range(number_of):
             content = file.made(env(params, number, number_of) if is_template else {})
             self._world.create(in_namespace(content, operation.namespace))
 
-    async def _create_pods(self, index: int, operation: CreatePods) -> None:
+    async def _create_pods(self, index: int, operation: schema.CreatePods) -> None:
         namespace = operation.namespace or f"namespace-{index}"
         self._world.ensure_namespace(namespace)
         if operation.collect_metrics:
@@ -367,7 +355,7 @@ class Operations:
         if operation.collect_metrics:
             self._recorder.finish()
 
-    def _pod(self, operation: CreatePods, namespace: str, number: int) -> ObjectKey:
+    def _pod(self, operation: schema.CreatePods, namespace: str, number: int) -> ObjectKey:
         """Create the objects that a pod needs, and then the pod. Returns the key of the pod."""
         for content in self._files.pod(operation, namespace, number)[:-1]:
             self._world.create(content)
@@ -379,7 +367,7 @@ class Operations:
             }
         return self._world.create(content).key
 
-    async def _keep_steady(self, operation: CreatePods, namespace: str) -> None:
+    async def _keep_steady(self, operation: schema.CreatePods, namespace: str) -> None:
         """Keep the number of pods steady: delete each bound pod and create a new one."""
         world, bound_count = self._world, 0
         end = world.clock.now() + seconds(operation.duration)
@@ -403,7 +391,7 @@ class Operations:
 
     # ---- changing objects -------------------------------------------------------------------
 
-    async def _update_any(self, index: int, operation: UpdateAny) -> None:
+    async def _update_any(self, index: int, operation: schema.UpdateAny) -> None:
         if operation.namespace:
             self._world.ensure_namespace(operation.namespace)
         count = operation.count if operation.count is not None else 1
@@ -414,7 +402,7 @@ class Operations:
         async for number in paced(range(count), operation.update_per_second, self._world.clock):
             self._update(operation, number, count)
 
-    def _update(self, operation: UpdateAny, number: int, count: int) -> None:
+    def _update(self, operation: schema.UpdateAny, number: int, count: int) -> None:
         made = self._files.file(operation.template_path).made(env({}, number, count))
         content = in_namespace(made, operation.namespace)
         key = key_of(content)
@@ -426,7 +414,7 @@ class Operations:
         except ApiError as problem:
             raise WorkloadFailed(f"cannot update {key}: {problem}") from None
 
-    async def _delete_pods(self, index: int, operation: DeletePods) -> None:
+    async def _delete_pods(self, index: int, operation: schema.DeletePods) -> None:
         keys = self._world.pods_in(operation.namespace, operation.label_selector)
         work = at_pace(keys, operation.delete_pods_per_second, self._world.clock, self._delete)
         if operation.skip_wait_to_completion:
@@ -438,7 +426,7 @@ class Operations:
         if self._world.cluster.get(key) is not None:
             self._world.cluster.delete(key)
 
-    async def _churn(self, index: int, operation: Churn) -> None:
+    async def _churn(self, index: int, operation: schema.Churn) -> None:
         namespace = operation.namespace or f"namespace-{index}"
         self._world.ensure_namespace(namespace)
         contents = [
@@ -449,7 +437,7 @@ class Operations:
 
     # ---- waiting ----------------------------------------------------------------------------
 
-    async def _barrier(self, index: int, operation: Barrier) -> None:
+    async def _barrier(self, index: int, operation: schema.Barrier) -> None:
         awaited = self._world.awaited
         unknown = [name for name in operation.namespaces if name not in awaited]
         if unknown:
@@ -461,9 +449,9 @@ class Operations:
             for name in namespaces:
                 awaited[name] = []
 
-    def _awaited(self, namespace: str, operation: Barrier) -> list[ObjectKey]:
+    def _awaited(self, namespace: str, operation: schema.Barrier) -> list[ObjectKey]:
         labelled = set(self._world.pods_in(namespace, operation.label_selector))
         return [key for key in self._world.awaited[namespace] if key in labelled]
 
-    async def _sleep(self, index: int, operation: Sleep) -> None:
+    async def _sleep(self, index: int, operation: schema.Sleep) -> None:
         await asyncio.sleep(seconds(operation.duration))

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, final
 
 from bayplan.objects.keys import Content
+from bayplan.perf import schema
 from bayplan.perf.manifests import (
     BASE_POD,
     Manifest,
@@ -12,17 +13,6 @@ from bayplan.perf.manifests import (
     in_namespace,
     signed_pod,
     with_volume,
-)
-from bayplan.perf.schema import (
-    Churn,
-    CreateAny,
-    CreateNamespaces,
-    CreateNodes,
-    CreatePodGroups,
-    CreatePods,
-    CreateResourceClaims,
-    Operation,
-    UpdateAny,
 )
 
 
@@ -42,18 +32,18 @@ class ScenarioFiles:
             self._read[path, is_template] = manifest
         return manifest
 
-    def pod_file(self, operation: CreatePods) -> Manifest | None:
+    def pod_file(self, operation: schema.CreatePods) -> Manifest | None:
         """The template of the pods of an operation; None: upstream's base pod."""
         path = operation.pod_template_path or self._default_pod
         return None if path is None else self.file(path)
 
-    def node(self, operation: CreateNodes, prefix: str, index: int) -> Content:
+    def node(self, operation: schema.CreateNodes, prefix: str, index: int) -> Content:
         if operation.node_template_path is None:
             return base_node(prefix)
         values = env(operation.template_params, index, operation.count)
         return self.file(operation.node_template_path).made(values)
 
-    def pod(self, operation: CreatePods, namespace: str, index: int) -> list[Content]:
+    def pod(self, operation: schema.CreatePods, namespace: str, index: int) -> list[Content]:
         """The objects of one pod of an operation: a claim and a volume, if it has them, and last
         the pod."""
         file = self.pod_file(operation)
@@ -70,24 +60,24 @@ class ScenarioFiles:
         provided = self.file(volume, is_template=False).made({})
         return list(with_volume(pod, claimed, provided, namespace, index=index))
 
-    def examples(self, operation: Operation) -> Iterator[tuple[str, Content]]:
+    def examples(self, operation: schema.Operation) -> Iterator[tuple[str, Content]]:
         """(file, object) for the first objects that an operation creates."""
-        if isinstance(operation, CreateNodes):
+        if isinstance(operation, schema.CreateNodes):
             yield operation.node_template_path or "", self.node(operation, "node-", 0)
-        elif isinstance(operation, CreatePods):
+        elif isinstance(operation, schema.CreatePods):
             file = self.pod_file(operation)
             for content in self.pod(operation, "any", 0):
                 yield "" if file is None else str(file.path), content
-        elif isinstance(operation, CreateNamespaces):
+        elif isinstance(operation, schema.CreateNamespaces):
             yield from self._plain(operation.namespace_template_path)
-        elif isinstance(operation, Churn):
+        elif isinstance(operation, schema.Churn):
             yield from self._plain(*operation.template_paths)
-        elif isinstance(operation, CreateResourceClaims):
+        elif isinstance(operation, schema.CreateResourceClaims):
             yield from self._plain(operation.template_path)
-        elif isinstance(operation, CreateAny | CreatePodGroups):
+        elif isinstance(operation, schema.CreateAny | schema.CreatePodGroups):
             values = env(operation.template_params, 0, operation.count or 1)
             yield operation.template_path, self.file(operation.template_path).made(values)
-        elif isinstance(operation, UpdateAny):
+        elif isinstance(operation, schema.UpdateAny):
             values = env({}, 0, operation.count or 1)
             yield operation.template_path, self.file(operation.template_path).made(values)
 

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
 from bayplan.api.pod_requests import may_be_devices
+from bayplan.framework import resource_scorers
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import (
     Caching,
@@ -28,16 +29,6 @@ from bayplan.framework.plugin import (
     RowScore,
     ScorePlugin,
     SignPlugin,
-)
-from bayplan.framework.resource_scorers import (
-    DEFAULT_RESOURCES,
-    AmountsOfNode,
-    AmountsOfNodes,
-    NodesWithDevices,
-    NodeWithDevices,
-    ResourceSpec,
-    counted,
-    demands,
 )
 from bayplan.framework.status import SKIP, Status
 from bayplan.framework.types import MAX_NODE_SCORE
@@ -64,7 +55,7 @@ _HALF_SCORE, _HIGHEST_SCORE = np.array(MAX_NODE_SCORE / 2), np.array(float(MAX_N
 class NodeResourcesBalancedAllocationArgs(PluginArgs, frozen=True):
     """Which resources are balanced; their weights are all 1. None means cpu and memory."""
 
-    resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
+    resources: tuple[resource_scorers.ResourceSpec, ...] = resource_scorers.DEFAULT_RESOURCES
 
     def problems(self) -> Iterable[tuple[str, str]]:
         seen: set[str] = set()
@@ -100,7 +91,7 @@ class NodeResourcesBalancedAllocation(
 
     def setup(self) -> None:
         args = self.args or NodeResourcesBalancedAllocationArgs()
-        self._resources = args.resources or DEFAULT_RESOURCES
+        self._resources = args.resources or resource_scorers.DEFAULT_RESOURCES
         # Devices that stand for a resource are not among the node's amounts.
         amounts_only = not any(may_be_devices(spec.name) for spec in self._resources)
         self.caching = replace(_CACHING, amounts_only=amounts_only)
@@ -117,9 +108,11 @@ class NodeResourcesBalancedAllocation(
         request = self._request(pod)
         if request.is_empty:
             return np.zeros(len(nodes), np.int64)
-        seen: AmountsOfNodes = nodes
-        if request.devices and (counts := counted(self.handle.devices, request.devices)):
-            seen = NodesWithDevices(nodes, counts)
+        seen: resource_scorers.AmountsOfNodes = nodes
+        if request.devices and (
+            counts := resource_scorers.counted(self.handle.devices, request.devices)
+        ):
+            seen = resource_scorers.NodesWithDevices(nodes, counts)
         if not self._scores_change:
             return _balance(seen, request.bundle).astype(np.int64)
         if seen is not nodes:
@@ -139,9 +132,11 @@ class NodeResourcesBalancedAllocation(
         request = self._request(pod)
         if request.is_empty:
             return 0
-        seen: AmountsOfNode = node
-        if request.devices and (counts := counted(self.handle.devices, request.devices)):
-            seen = NodeWithDevices(node, counts)
+        seen: resource_scorers.AmountsOfNode = node
+        if request.devices and (
+            counts := resource_scorers.counted(self.handle.devices, request.devices)
+        ):
+            seen = resource_scorers.NodeWithDevices(node, counts)
         before: list[float] = []
         after: list[float] = []
         for resource, amount in request.demanded:
@@ -164,7 +159,7 @@ class NodeResourcesBalancedAllocation(
         return pod.shape.once_per_spec(self._request_key, self._compiled)
 
     def _compiled(self, shape: PodShape) -> "_Request":
-        demanded_of = demands(self._resources, shape.requests)
+        demanded_of = resource_scorers.demands(self._resources, shape.requests)
         bundle = demanded_of.bundle
         nothing = Bundle(bundle.resources, [0] * len(bundle.resources))
         both = Bundle(bundle.resources, nothing.amounts, bundle.amounts)
@@ -195,7 +190,7 @@ def _balance_without_pod(nodes: NodeView, nothing: Bundle) -> Matrix:
     return nodes.derived(key, _FACETS, np.float64, lambda rows: _balance(rows, nothing))
 
 
-def _balance(nodes: AmountsOfNodes, bundle: Bundle) -> Matrix:
+def _balance(nodes: resource_scorers.AmountsOfNodes, bundle: Bundle) -> Matrix:
     """float64[nodes], or [alternatives, nodes]: whole numbers in 50..100, with the bundle on top of
     what is requested. Valid until the next call."""
     used, allocatable, offered, is_within = nodes.resources.usage(bundle, scored=False)

@@ -12,22 +12,12 @@ from msgspec.structs import replace
 from rich.console import RenderableType
 from rich.text import Text
 
+from bayplan import journal
 from bayplan.answers.amounts import pod_count
 from bayplan.answers.names import in_natural_order
 from bayplan.answers.pod_tables import by_message, examples, messages_table, nodes_table
 from bayplan.answers.table import BLANK, Column, Table, node_columns, number_columns
 from bayplan.answers.times import moment
-from bayplan.journal import (
-    AttemptRecord,
-    BindingRecord,
-    GateRecord,
-    GroupRecord,
-    NodeScore,
-    NoteRecord,
-    PluginScore,
-    Record,
-    is_group,
-)
 from bayplan.sim.output.pod_counts import Counts, PodEnd, PodState, gone_text
 from bayplan.sim.output.result import PodGroupResult, SimulationResult
 
@@ -105,7 +95,7 @@ def end_line(pod: str, result: SimulationResult | None) -> str:
 
     ``pod``: "namespace/name", or the subject of a group.
     """
-    if result is not None and is_group(pod):
+    if result is not None and journal.is_group(pod):
         return _group_end(result.pod_groups.get(pod.partition(" ")[2]))
     pod_result = result.pods.get(pod) if result is not None else None
     if pod_result is None or pod_result.end in (PodEnd.PLACED, PodEnd.WAITING):
@@ -137,12 +127,12 @@ def _group_end(group: PodGroupResult | None) -> str:
 # ---- records -------------------------------------------------------------------------------
 
 
-def explain_records(records: Sequence[Record]) -> list[RenderableType]:
+def explain_records(records: Sequence[journal.Record]) -> list[RenderableType]:
     """The records from top to bottom. Consecutive attempts with equal outcomes are one entry."""
     parts: list[RenderableType] = []
     for _, group in groupby(records, key=_sameness):
         first, *repetitions = group
-        if parts and isinstance(first, AttemptRecord | GroupRecord):
+        if parts and isinstance(first, journal.AttemptRecord | journal.GroupRecord):
             parts.append(BLANK)
         parts += _explained(first)
         if repetitions:
@@ -150,51 +140,55 @@ def explain_records(records: Sequence[Record]) -> list[RenderableType]:
     return parts
 
 
-def _sameness(record: Record) -> Any:
+def _sameness(record: journal.Record) -> Any:
     """A key that is equal for attempts with equal outcomes; it is unique for other records."""
-    if isinstance(record, AttemptRecord):
+    if isinstance(record, journal.AttemptRecord):
         return replace(record, at_seconds=0.0, attempt=0, tied_index=0)
-    if isinstance(record, GroupRecord):
+    if isinstance(record, journal.GroupRecord):
         return replace(record, at_seconds=0.0, attempt=0)
     return id(record)
 
 
-def _repeated(records: Sequence[Record]) -> str:
+def _repeated(records: Sequence[journal.Record]) -> str:
     """Attempts with the outcome of the attempt before them."""
-    numbers = [one.attempt for one in records if isinstance(one, AttemptRecord | GroupRecord)]
+    numbers = [
+        one.attempt
+        for one in records
+        if isinstance(one, journal.AttemptRecord | journal.GroupRecord)
+    ]
     which = f"attempt {numbers[0]}"
     if len(numbers) > 1:
         which = f"attempts {numbers[0]} to {numbers[-1]}"
     return f"{when(records[-1])}  {which}: the same outcome"
 
 
-def when(record: Record) -> str:
+def when(record: journal.Record) -> str:
     return moment(record.at_seconds)
 
 
-def _explained(record: Record) -> Iterator[RenderableType]:
-    if isinstance(record, AttemptRecord):
+def _explained(record: journal.Record) -> Iterator[RenderableType]:
+    if isinstance(record, journal.AttemptRecord):
         yield from _attempt(record)
-    elif isinstance(record, BindingRecord):
+    elif isinstance(record, journal.BindingRecord):
         message = f": {record.message}" if record.message else ""
         yield Text(f"{when(record)}  binding to {record.node}: {record.result}{message}")
-    elif isinstance(record, GateRecord):
+    elif isinstance(record, journal.GateRecord):
         message = f": {record.message}" if record.message else ""
         yield Text(f"{when(record)}  held back by {record.plugin}{message}")
-    elif isinstance(record, GroupRecord):
+    elif isinstance(record, journal.GroupRecord):
         yield from _group(record)
     else:
         yield Text(f"{when(record)}  {record.text}")
 
 
-def _group(record: GroupRecord) -> Iterator[RenderableType]:
+def _group(record: journal.GroupRecord) -> Iterator[RenderableType]:
     number = f"attempt {record.attempt}: " if record.attempt else ""
     yield Text(f"{when(record)}  {number}{group_outcome(record)}", style="bold")
     if record.message:
         yield Text(record.message)
 
 
-def group_outcome(record: GroupRecord) -> str:
+def group_outcome(record: journal.GroupRecord) -> str:
     """The outcome of an attempt at a group, in a line."""
     before = f", {record.assigned} had one before" if record.assigned else ""
     within = f" in {record.domain}" if record.domain else ""
@@ -207,7 +201,7 @@ def group_outcome(record: GroupRecord) -> str:
     return f"{record.result} ({of_all})"
 
 
-def _attempt(record: AttemptRecord) -> Iterator[RenderableType]:
+def _attempt(record: journal.AttemptRecord) -> Iterator[RenderableType]:
     head = f"{when(record)}  attempt {record.attempt} ({record.profile})"
     yield Text(f"{head}: {outcome(record)}", style="bold")
     if record.message:
@@ -224,7 +218,7 @@ def _attempt(record: AttemptRecord) -> Iterator[RenderableType]:
         yield Text("only one node was feasible, so nothing was scored")
 
 
-def outcome(record: AttemptRecord) -> str:
+def outcome(record: journal.AttemptRecord) -> str:
     """How an attempt ended, in a line."""
     of_all = f"{record.feasible_count} of {record.node_count} nodes feasible"
     if record.result == "scheduled":
@@ -235,14 +229,14 @@ def outcome(record: AttemptRecord) -> str:
     return f"{record.result}{blamed}, {of_all}"
 
 
-def _rejections(record: AttemptRecord) -> Table:
+def _rejections(record: journal.AttemptRecord) -> Table:
     table = Table("rejected by", *number_columns("nodes"), "code", "reason")
     for rejection in record.rejections:
         table.add_row(rejection.plugin, f"{rejection.nodes:,}", rejection.code, rejection.reason)
     return table
 
 
-def score_table(scores: Sequence[NodeScore]) -> list[RenderableType]:
+def score_table(scores: Sequence[journal.NodeScore]) -> list[RenderableType]:
     """Plugins by nodes: weighted, normalized and raw scores, and the scores that plugins read."""
     table = Table("score", *node_columns(score.node for score in scores))
     zeros: list[str] = []
@@ -265,16 +259,16 @@ def score_table(scores: Sequence[NodeScore]) -> list[RenderableType]:
 _SCORE_LEGEND = "weighted score (normalized; raw); the weighted scores add up to the total"
 
 
-def is_shown(score: PluginScore) -> bool:
+def is_shown(score: journal.PluginScore) -> bool:
     """Whether a score deserves a row: it is not zero at every stage."""
     return bool(score.raw or score.normalized or score.weighted)
 
 
-def _cell(score: PluginScore) -> str:
+def _cell(score: journal.PluginScore) -> str:
     return f"{score.weighted} ({score.normalized}; {score.raw})"
 
 
-def _draw(record: AttemptRecord) -> str:
+def _draw(record: journal.AttemptRecord) -> str:
     keys = [f"{s.key} keeps {s.left_count:,} of {s.equal_count:,}" for s in record.tie_break]
     tie_break = f" (tie-break: {', '.join(keys)})" if keys else ""
     if record.tied_count <= 1:
@@ -286,10 +280,10 @@ def _draw(record: AttemptRecord) -> str:
     )
 
 
-def record_row(record: Record) -> tuple[str, str, str, int | None, str, str]:
+def record_row(record: journal.Record) -> tuple[str, str, str, int | None, str, str]:
     """(event, result, node, attempt, plugin, message)"""
     match record:
-        case AttemptRecord():
+        case journal.AttemptRecord():
             return (
                 "attempt",
                 record.result,
@@ -298,13 +292,13 @@ def record_row(record: Record) -> tuple[str, str, str, int | None, str, str]:
                 record.plugin,
                 record.message,
             )
-        case BindingRecord():
+        case journal.BindingRecord():
             return "binding", record.result, record.node, None, record.plugin, record.message
-        case GateRecord():
+        case journal.GateRecord():
             return "gate", record.code or "held back", "", None, record.plugin, record.message
-        case GroupRecord():
+        case journal.GroupRecord():
             return "group", record.result, record.domain, record.attempt, "", record.message
-        case NoteRecord():
+        case journal.NoteRecord():
             return "note", "", "", None, record.plugin, record.text
 
 
@@ -315,7 +309,7 @@ def explain_workload(
     name: str,
     counts: Counts,
     pods: Sequence[PodState],
-    last_attempts: Mapping[str, AttemptRecord],
+    last_attempts: Mapping[str, journal.AttemptRecord],
     *,
     is_wide: bool = False,
 ) -> Iterator[RenderableType]:
@@ -379,7 +373,7 @@ def _by_node(pods: Iterable[PodState]) -> Iterator[RenderableType]:
 # ---- one node ------------------------------------------------------------------------------
 
 
-def explain_node(verdict: "NodeVerdict", record: AttemptRecord) -> Iterator[RenderableType]:
+def explain_node(verdict: "NodeVerdict", record: journal.AttemptRecord) -> Iterator[RenderableType]:
     """One node in one attempt. ``record``: of the attempt."""
     head = f"{when(record)}  attempt {record.attempt} at {record.pod}: {outcome(record)}"
     yield Text(head, style="bold")
@@ -398,7 +392,7 @@ def explain_node(verdict: "NodeVerdict", record: AttemptRecord) -> Iterator[Rend
         yield from (BLANK, _compared(verdict.scores), BLANK, Text(rank))
 
 
-def _compared(lines: Sequence[NodeScore]) -> Table:
+def _compared(lines: Sequence[journal.NodeScore]) -> Table:
     """The node's scores, beside those of the chosen node."""
     own, *chosen = lines
     weighted = (f"weighted, {line.node}" for line in lines)

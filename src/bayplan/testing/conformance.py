@@ -12,6 +12,7 @@ from typing import Any, Final
 from bayplan.clock import wall_seconds
 from bayplan.framework.plugin import Plugin
 from bayplan.problems import ConfigError
+from bayplan.testing import state_checks
 from bayplan.testing.answer_checks import (
     leaves_its_mask_alone,
     notes_follow_a_what_if,
@@ -36,16 +37,6 @@ from bayplan.testing.signature_checks import (
     signs_its_shape,
     signs_only_what_pods_share,
 )
-from bayplan.testing.state_checks import (
-    answers_with_its_codes,
-    gates_quickly,
-    generates_placements,
-    permits_and_binds,
-    post_filters_with_its_codes,
-    scores_placements,
-    sorts_its_queue,
-    unreserve_undoes_reserve,
-)
 
 CLUSTERS: Final = 30
 
@@ -59,9 +50,9 @@ _DECLARATIONS: Final[Sequence[_Check]] = (
 )
 #: Run in every cluster, in this order: checks that change the cluster come last.
 _CHECKS: Final[Sequence[_Check]] = (
-    answers_with_its_codes,
-    post_filters_with_its_codes,
-    sorts_its_queue,
+    state_checks.answers_with_its_codes,
+    state_checks.post_filters_with_its_codes,
+    state_checks.sorts_its_queue,
     leaves_its_mask_alone,
     same_question_same_answer,
     same_through_any_selection,
@@ -75,10 +66,10 @@ _CHECKS: Final[Sequence[_Check]] = (
     pre_state_serves_pods_of_one_template,
     pods_with_pins_are_answered_as_without,
     equivalent_nodes_get_equal_results,
-    unreserve_undoes_reserve,
-    permits_and_binds,
-    generates_placements,
-    scores_placements,
+    state_checks.unreserve_undoes_reserve,
+    state_checks.permits_and_binds,
+    state_checks.generates_placements,
+    state_checks.scores_placements,
 )
 
 
@@ -151,6 +142,6 @@ def check_plugin(
                 check(subject, scene)
     finally:
         progress.end()
-    taken = gates_quickly(subject, first)
+    taken = state_checks.gates_quickly(subject, first)
     first.plugin.close()
     return CheckReport(clusters, taken)

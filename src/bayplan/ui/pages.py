@@ -16,30 +16,7 @@ from bayplan.engine.podgroups.status import reservation_of
 from bayplan.history.columns import Attempts, Rows
 from bayplan.history.timeline import Cause, ChangeKind, Series, State, Timeline, is_ready, numbers
 from bayplan.objects.pools import kind_key, kind_text, pool_of
-from bayplan.ui.answers import (
-    PAGE_MAX,
-    AttemptEntry,
-    Change,
-    ChangeGroup,
-    GroupAnswer,
-    GroupAttempt,
-    GroupDomain,
-    GroupEntry,
-    GroupReservation,
-    Heat,
-    HeatGroup,
-    NodeAnswer,
-    NodeKind,
-    NodeKinds,
-    NodeRow,
-    Overview,
-    PodAnswer,
-    PodEntry,
-    SeriesAnswer,
-    Usage,
-    WaitingGroup,
-    WaitingPage,
-)
+from bayplan.ui import answers
 from bayplan.ui.tables import (
     NoSuchObject,
     group_number,
@@ -82,16 +59,16 @@ class Part(Generic[T]):
     def __init__(self, items: Sequence[T], offset: int, limit: int) -> None:
         self.total = len(items)
         self.offset = min(max(offset, 0), self.total)
-        self.items = items[self.offset : self.offset + min(max(limit, 0), PAGE_MAX)]
+        self.items = items[self.offset : self.offset + min(max(limit, 0), answers.PAGE_MAX)]
 
 
 # ---- overview -------------------------------------------------------------------------------
 
 
-def overview(state: State) -> Overview:
+def overview(state: State) -> answers.Overview:
     line = state.timeline
     kinds = Counter(line.causes[n].kind for n in numbers(state.cause_of_pod[state.waiting]))
-    return Overview(
+    return answers.Overview(
         change=state.change,
         seconds=state.seconds,
         nodes=len(state.there),
@@ -106,7 +83,7 @@ def overview(state: State) -> Overview:
     )
 
 
-def _recent(state: State) -> Iterator[ChangeGroup]:
+def _recent(state: State) -> Iterator[answers.ChangeGroup]:
     """The newest changes that matter: what happened to nodes, and what happened to pods in the end.
     The creation of a pod does not matter, because each pod has one, and a decision is left out,
     because it comes with its binding."""
@@ -124,7 +101,7 @@ def _recent(state: State) -> Iterator[ChangeGroup]:
             concerned.setdefault(key, set()).add(pod if pod >= 0 else node)
     for key, number in sorted(newest.items(), key=lambda item: -item[1])[:_RECENT]:
         change, count = change_at(line, number), len(concerned[key])
-        yield ChangeGroup(change=change, count=count, workload=key[1])
+        yield answers.ChangeGroup(change=change, count=count, workload=key[1])
 
 
 def attempts_so_far(state: State) -> int:
@@ -133,10 +110,10 @@ def attempts_so_far(state: State) -> int:
     return line.forgotten_attempts + since
 
 
-def change_at(line: Timeline, number: int) -> Change:
+def change_at(line: Timeline, number: int) -> answers.Change:
     changes = line.changes
     pod, node = int(changes.pod[number]), int(changes.node[number])
-    return Change(
+    return answers.Change(
         change=number,
         seconds=float(line.seconds[number]),
         what=ChangeKind(int(changes.what[number])).name.lower(),
@@ -145,9 +122,9 @@ def change_at(line: Timeline, number: int) -> Change:
     )
 
 
-def usage_of(line: Timeline, used: Rows, allocatable: Rows) -> tuple[Usage, ...]:
+def usage_of(line: Timeline, used: Rows, allocatable: Rows) -> tuple[answers.Usage, ...]:
     return tuple(
-        Usage(
+        answers.Usage(
             resource=line.resources[index],
             used=int(used[index]),
             allocatable=int(allocatable[index]),
@@ -164,7 +141,7 @@ def series(
     points: int,
     start: float = -np.inf,
     end: float = np.inf,
-) -> SeriesAnswer:
+) -> answers.SeriesAnswer:
     """Samples at equal distances: of time, or of changes.
 
     ``start``, ``end``: the span in seconds or changes; what is outside the run is left out.
@@ -191,7 +168,7 @@ def series(
             totals.used(index), allocatable, out=np.zeros_like(allocatable), where=allocatable > 0
         )
         usage[timeline.resources[index]] = column(share)
-    return SeriesAnswer(
+    return answers.SeriesAnswer(
         changes=changes.tolist(),
         seconds=moments.round(3).tolist(),
         placed=column(totals.placed),
@@ -212,7 +189,7 @@ def _span(start: float, end: float, first: float, last: float) -> tuple[float, f
 # ---- nodes ----------------------------------------------------------------------------------
 
 
-def heat(state: State, *, color: str, group_by: str, size_by: str = "") -> Heat:
+def heat(state: State, *, color: str, group_by: str, size_by: str = "") -> answers.Heat:
     """``size_by``: a resource, or "" for equal cells. Raises NoSuchObject."""
     there = state.there
     groups = [_label(state, node, group_by) for node in numbers(there)]
@@ -225,12 +202,12 @@ def heat(state: State, *, color: str, group_by: str, size_by: str = "") -> Heat:
     counts = Counter(groups)
     finite = values[np.isfinite(values)]
     is_count = color.startswith(FITS)
-    return Heat(
+    return answers.Heat(
         change=state.change,
         seconds=state.seconds,
         nodes=_packed(there[order].astype("<i4")),
         values=_packed(values),
-        groups=tuple(HeatGroup(name=name, count=counts[name]) for name in ranks),
+        groups=tuple(answers.HeatGroup(name=name, count=counts[name]) for name in ranks),
         high=max(1.0, float(finite.max())) if is_count and len(finite) else 1.0,
         sizes=_packed(_sizes(state, size_by)[there].astype("<f4")[order]) if size_by else "",
     )
@@ -293,10 +270,10 @@ def fit_counts(state: State, pod: str) -> NDArray[np.float64]:
     return (free // requests[wants]).min(1).astype(np.float64)
 
 
-def node_row(state: State, node: int) -> NodeRow:
+def node_row(state: State, node: int) -> answers.NodeRow:
     line, seen = state.timeline, node_at(state, node)
     pods = line.resources.index(PODS) if PODS in line.resources else None
-    return NodeRow(
+    return answers.NodeRow(
         number=node,
         name=line.node_names[node],
         pods=0 if pods is None else int(state.used[node, pods]),
@@ -308,34 +285,36 @@ def node_row(state: State, node: int) -> NodeRow:
     )
 
 
-def node_kinds(state: State) -> NodeKinds:
+def node_kinds(state: State) -> answers.NodeKinds:
     """The kinds of the existing nodes."""
     kinds: dict[str, list[int]] = {}
     for row in numbers(state.there):
         kinds.setdefault(kind_key(node_at(state, row)), []).append(row)
     largest = sorted(kinds.values(), key=lambda rows: -len(rows))
-    return NodeKinds(kinds=tuple(_node_kind(state, rows) for rows in largest[:PAGE_MAX]))
+    return answers.NodeKinds(
+        kinds=tuple(_node_kind(state, rows) for rows in largest[: answers.PAGE_MAX])
+    )
 
 
-def _node_kind(state: State, rows: Sequence[int]) -> NodeKind:
+def _node_kind(state: State, rows: Sequence[int]) -> answers.NodeKind:
     names = state.timeline.node_names
     first = min(rows, key=lambda row: natural_key(names[row]))
     text = kind_text(node_at(state, first))
     usage = node_row(state, first).usage
-    return NodeKind(template=names[first], text=text, nodes=len(rows), usage=usage)
+    return answers.NodeKind(template=names[first], text=text, nodes=len(rows), usage=usage)
 
 
-def node_answer(state: State, name: str) -> NodeAnswer:
+def node_answer(state: State, name: str) -> answers.NodeAnswer:
     """Raises NoSuchObject."""
     line = state.timeline
     number = line.node_rows.get(name)
     if number is None:
         raise NoSuchObject("node", name)
     if state.node_version[number] < 0:
-        return NodeAnswer(number=number, name=name, is_there=False)
+        return answers.NodeAnswer(number=number, name=name, is_there=False)
     row, node = node_row(state, number), node_at(state, number)
     taints = node.spec.taints or ()
-    return NodeAnswer(
+    return answers.NodeAnswer(
         number=number,
         name=name,
         is_there=True,
@@ -360,13 +339,13 @@ def _pod_row(line: Timeline, name: str) -> int:
     return row
 
 
-def pod_entry(state: State, row: int) -> PodEntry:
+def pod_entry(state: State, row: int) -> answers.PodEntry:
     line = state.timeline
     pod = line.pods[row]
     node = int(state.node_of_pod[row])
     kind, since = state_name(state.pod_states[row]), int(state.state_changes[row])
     amounts = line.amounts[pod.amounts]
-    return PodEntry(
+    return answers.PodEntry(
         name=pod.name,
         workload=pod.workload,
         state=kind,
@@ -382,15 +361,17 @@ def pod_entry(state: State, row: int) -> PodEntry:
     )
 
 
-def pod_answer(state: State, name: str) -> PodAnswer:
+def pod_answer(state: State, name: str) -> answers.PodAnswer:
     """Raises NoSuchObject."""
     line = state.timeline
     row = _pod_row(line, name)
     pod, entry = line.pods[row], pod_entry(state, row)
     cause = line.causes[entry.cause] if entry.state == "waiting" else None
-    so_far = numbers(np.flatnonzero(line.changes.pod[: state.change + 1] == row)[-PAGE_MAX:])
+    so_far = numbers(
+        np.flatnonzero(line.changes.pod[: state.change + 1] == row)[-answers.PAGE_MAX :]
+    )
     attempts = line.attempts[(line.attempts.pod == row) & (line.attempts.change <= state.change)]
-    return PodAnswer(
+    return answers.PodAnswer(
         pod=entry,
         priority=pod.priority,
         profile=pod.profile,
@@ -399,16 +380,16 @@ def pod_answer(state: State, name: str) -> PodAnswer:
         cause=cause,
         events={} if cause is None else _events(line, cause),
         changes=tuple(change_at(line, number) for number in so_far),
-        attempts=tuple(_attempt_entries(line, attempts[-PAGE_MAX:])),
+        attempts=tuple(_attempt_entries(line, attempts[-answers.PAGE_MAX :])),
     )
 
 
-def _attempt_entries(line: Timeline, attempts: Attempts) -> Iterator[AttemptEntry]:
+def _attempt_entries(line: Timeline, attempts: Attempts) -> Iterator[answers.AttemptEntry]:
     for change, number, what in zip(
         numbers(attempts.change), numbers(attempts.number), numbers(attempts.what), strict=True
     ):
         at = change_at(line, change)
-        yield AttemptEntry(
+        yield answers.AttemptEntry(
             attempt=number,
             change=change,
             seconds=at.seconds,
@@ -445,18 +426,18 @@ def victims_of(line: Timeline, change: int, node: str) -> tuple[str, ...]:
 # ---- waiting --------------------------------------------------------------------------------
 
 
-def waiting(state: State) -> WaitingPage:
+def waiting(state: State) -> answers.WaitingPage:
     line = state.timeline
     rows = state.waiting
     causes, firsts, counts = np.unique(
         state.cause_of_pod[rows], return_index=True, return_counts=True
     )
-    groups: list[WaitingGroup] = []
+    groups: list[answers.WaitingGroup] = []
     for number, oldest, pods in zip(
         numbers(causes), numbers(rows[firsts]), numbers(counts), strict=True
     ):
         groups.append(
-            WaitingGroup(
+            answers.WaitingGroup(
                 number=number,
                 cause=line.causes[number],
                 words=_words(line.causes[number]),
@@ -471,7 +452,7 @@ def waiting(state: State) -> WaitingPage:
             )
         )
     groups.sort(key=lambda group: -group.pods)
-    return WaitingPage(
+    return answers.WaitingPage(
         change=state.change,
         seconds=state.seconds,
         total=len(rows),
@@ -505,11 +486,11 @@ def _events(line: Timeline, cause: Cause) -> dict[str, tuple[str, ...]]:
 # ---- groups ---------------------------------------------------------------------------------
 
 
-def group_entry(state: State, number: int) -> GroupEntry:
+def group_entry(state: State, number: int) -> answers.GroupEntry:
     line = state.timeline
     member = line.lives.group == number
     records = _group_records(state, line.group_names[number])
-    return GroupEntry(
+    return answers.GroupEntry(
         name=line.group_names[number],
         minimum=line.group_minimums[number],
         members=int((member & state.pods_there).sum()),
@@ -521,9 +502,9 @@ def group_entry(state: State, number: int) -> GroupEntry:
     )
 
 
-def _group_records(state: State, name: str) -> list[GroupAttempt]:
+def _group_records(state: State, name: str) -> list[answers.GroupAttempt]:
     return [
-        GroupAttempt(
+        answers.GroupAttempt(
             change=change,
             seconds=record.at_seconds,
             attempt=record.attempt,
@@ -538,7 +519,7 @@ def _group_records(state: State, name: str) -> list[GroupAttempt]:
     ]
 
 
-def group_answer(state: State, name: str) -> GroupAnswer:
+def group_answer(state: State, name: str) -> answers.GroupAnswer:
     """Raises NoSuchObject."""
     line = state.timeline
     number = group_number(line, name)
@@ -548,9 +529,9 @@ def group_answer(state: State, name: str) -> GroupAnswer:
     attempts = _group_records(state, name)
     waiting = state.waiting[member[state.waiting]]
     causes = Counter(numbers(state.cause_of_pod[waiting]))
-    return GroupAnswer(
+    return answers.GroupAnswer(
         group=group_entry(state, number),
-        attempts=tuple(attempts[-PAGE_MAX:]),
+        attempts=tuple(attempts[-answers.PAGE_MAX :]),
         nodes={name: by_node[name] for name in in_natural_order(by_node)},
         reservation=_reservation(attempts),
         domains=tuple(_domains(state, nodes, attempts))[:_DOMAINS_MAX],
@@ -560,7 +541,7 @@ def group_answer(state: State, name: str) -> GroupAnswer:
     )
 
 
-def _reservation(attempts: Sequence[GroupAttempt]) -> GroupReservation | None:
+def _reservation(attempts: Sequence[answers.GroupAttempt]) -> answers.GroupReservation | None:
     """The last reservation, unless the group was placed since."""
     for one in reversed(attempts):
         if one.result == "placed":
@@ -569,13 +550,15 @@ def _reservation(attempts: Sequence[GroupAttempt]) -> GroupReservation | None:
         if reserved is not None:
             nodes, seconds = reserved
             start = None if seconds is None else one.seconds + seconds
-            return GroupReservation(nodes=nodes, since_seconds=one.seconds, start_seconds=start)
+            return answers.GroupReservation(
+                nodes=nodes, since_seconds=one.seconds, start_seconds=start
+            )
     return None
 
 
 def _domains(
-    state: State, member_nodes: Sequence[int], attempts: Sequence[GroupAttempt]
-) -> Iterator[GroupDomain]:
+    state: State, member_nodes: Sequence[int], attempts: Sequence[answers.GroupAttempt]
+) -> Iterator[answers.GroupDomain]:
     """The domains of the topology keys of Kubernetes, and of the key that the group used."""
     chosen = next((one.domain for one in reversed(attempts) if one.domain), "")
     labels = {node: node_at(state, node).metadata.labels or {} for node in numbers(state.there)}
@@ -587,7 +570,7 @@ def _domains(
         nodes = Counter(own[key] for own in labels.values() if key in own)
         members = Counter(labels.get(node, {}).get(key) for node in member_nodes)
         for domain in sorted(nodes, key=lambda one: (-members[one], natural_key(one))):
-            yield GroupDomain(
+            yield answers.GroupDomain(
                 key=key,
                 name=domain,
                 nodes=nodes[domain],

@@ -38,16 +38,7 @@ from bayplan.objects.workloads import controller_kind, pod_name
 from bayplan.problems import BadInputError, suggestion
 from bayplan.sim.simulation import OnProgress
 from bayplan.state.pods import PodInfo, PodShape
-from bayplan.whatif.evictions import (
-    BlockedPod,
-    Budgets,
-    LeftOver,
-    blocked_by,
-    create_again,
-    is_evicted,
-    recreated,
-    replacement,
-)
+from bayplan.whatif import evictions
 from bayplan.whatif.placing import placed_first
 from bayplan.whatif.text import WaitingPods, note_lines
 
@@ -79,8 +70,8 @@ class Departure(Value, frozen=True, kw_only=True):
     pods: int
     #: The number of nodes.
     nodes: int = 1
-    left_over: tuple[LeftOver, ...] = ()
-    blocked: tuple[BlockedPod, ...] = ()
+    left_over: tuple[evictions.LeftOver, ...] = ()
+    blocked: tuple[evictions.BlockedPod, ...] = ()
     #: Pods without a controller: nothing creates them again.
     unmanaged: tuple[str, ...] = ()
     #: Pods that other schedulers place; they are not tried.
@@ -339,7 +330,7 @@ class _FeasibleNodes:
                 names.extend(answer.feasible_nodes(cycle.snapshot.nodes).names())
 
         with self._model.trial():
-            copy = replacement(pod, suffix="-bayplan-whatif")
+            copy = evictions.replacement(pod, suffix="-bayplan-whatif")
             self._model.add(POD, copy)
             self._model.attempt(pod_name(copy), look)
         return frozenset(names)
@@ -354,7 +345,7 @@ class _Pods:
 
     #: The pods that go and are created again, in the order of their names.
     moving: list[PodInfo] = field(default_factory=list[PodInfo])
-    blocked: list[BlockedPod] = field(default_factory=list[BlockedPod])
+    blocked: list[evictions.BlockedPod] = field(default_factory=list[evictions.BlockedPod])
     unmanaged: list[str] = field(default_factory=list[str])
     other_count: int = 0
 
@@ -365,7 +356,7 @@ class _Question:
         self._model = model
         self._action = action
         self._force = force
-        self._budgets = Budgets(model) if action is Action.DRAIN else None
+        self._budgets = evictions.Budgets(model) if action is Action.DRAIN else None
         self._feasible = _FeasibleNodes(model)
         self._pods: dict[str, list[PodInfo]] = defaultdict(list)
         for each in model.objects(POD):
@@ -381,7 +372,7 @@ class _Question:
         plain = [pod for pod in pods.moving if self._feasible.covers(pod.shape)]
         if not self._is_proven(plain, special, names):
             special, plain = [*special, *plain], []
-        left_over: list[LeftOver] = []
+        left_over: list[evictions.LeftOver] = []
         if special:
             left_over = self._tried(nodes, special, pods)
         is_held_up = pods.blocked or (pods.unmanaged and not self._force)
@@ -402,14 +393,14 @@ class _Question:
         scheduler = self._model.scheduler
         on_nodes = (pod for node in nodes for pod in self._pods.get(node.metadata.name, ()))
         for pod in sorted(on_nodes, key=lambda pod: pod.key):
-            if not is_evicted(pod):
+            if not evictions.is_evicted(pod):
                 continue
             if not controller_kind(pod.metadata):
                 pods.unmanaged.append(pod.key)
                 continue
             blocked = None
             if self._budgets is not None:
-                blocked = blocked_by(pod, self._budgets.of(pod), {})
+                blocked = evictions.blocked_by(pod, self._budgets.of(pod), {})
             if blocked is not None:
                 pods.blocked.append(blocked)
             elif not scheduler.is_responsible_for(pod.scheduler_name):
@@ -450,13 +441,13 @@ class _Question:
 
     def _tried(
         self, nodes: Sequence[Node], moving: Iterable[PodInfo], pods: _Pods
-    ) -> list[LeftOver]:
+    ) -> list[evictions.LeftOver]:
         """Place the replacements of pods in a trial. Returns those that do not fit.
 
         A replacement that does not fit uses up a disruption of its budget. Victims of preemption
         are replaced, too.
         """
-        model, left_over = self._model, list[LeftOver]()
+        model, left_over = self._model, list[evictions.LeftOver]()
         used: dict[str, int] = defaultdict(int)
         leaving, victims = deque(moving), set[str]()
         with model.trial():
@@ -466,20 +457,20 @@ class _Question:
                 pod = leaving.popleft()
                 is_victim = pod.uid in victims
                 budgets = [] if self._budgets is None else self._budgets.of(pod)
-                blocked = None if is_victim else blocked_by(pod, budgets, used)
+                blocked = None if is_victim else evictions.blocked_by(pod, budgets, used)
                 if blocked is not None:
                     pods.blocked.append(blocked)
                     continue
                 if not is_victim:
                     model.remove(POD, pod.namespace, pod.name)
-                create_again(model, pod)
+                evictions.create_again(model, pod)
                 attempt = self._placed(pod)
                 if attempt is None or attempt.node:
-                    evicted = [] if attempt is None else recreated(attempt.victims)
+                    evicted = [] if attempt is None else evictions.recreated(attempt.victims)
                     victims.update(victim.uid for victim in evicted)
                     leaving.extend(evicted)
                     continue
-                left_over.append(LeftOver(pod=pod.key, message=attempt.reason))
+                left_over.append(evictions.LeftOver(pod=pod.key, message=attempt.reason))
                 for budget in budgets:
                     used[f"{pod.namespace}/{budget.name}"] += 1
         return left_over

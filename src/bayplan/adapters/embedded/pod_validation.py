@@ -13,18 +13,7 @@ each extended resource, volumes of all mounts, and so on. The rules of another v
 import re
 from collections.abc import Iterator
 
-from bayplan.adapters.embedded.field_errors import (
-    dns_label,
-    dns_subdomain,
-    duplicate,
-    forbidden,
-    invalid,
-    label_value_faults,
-    not_found,
-    not_supported,
-    qualified_name,
-    required,
-)
+from bayplan.adapters.embedded import field_errors
 from bayplan.adapters.embedded.resource_validation import overhead, pod_resources, requirements
 from bayplan.adapters.embedded.selector_validation import (
     label_selector,
@@ -95,47 +84,47 @@ def pod_spec(
     seconds = spec.active_deadline_seconds
     if seconds is not None and not 1 <= seconds <= _INT32_MAX:
         detail = f"must be between 1 and {_INT32_MAX}, inclusive"
-        yield invalid(f"{path}.activeDeadlineSeconds", seconds, detail)
+        yield field_errors.invalid(f"{path}.activeDeadlineSeconds", seconds, detail)
     for index, each in enumerate(spec.tolerations or ()):
         yield from toleration(each, f"{path}.tolerations[{index}]")
     yield from _name(spec.priority_class_name, f"{path}.priorityClassName")
     if spec.runtime_class_name is not None:
-        yield from dns_subdomain(spec.runtime_class_name, f"{path}.runtimeClassName")
+        yield from field_errors.dns_subdomain(spec.runtime_class_name, f"{path}.runtimeClassName")
     policy = spec.preemption_policy
     yield from choice(policy, f"{path}.preemptionPolicy", PREEMPTION_POLICIES)
     yield from overhead(spec.overhead, f"{path}.overhead", is_new=is_new)
     if spec.node_name and spec.scheduling_gates:
         detail = "cannot be set until all schedulingGates have been cleared"
-        yield forbidden(f"{path}.nodeName", detail)
+        yield field_errors.forbidden(f"{path}.nodeName", detail)
     if spec.priority is not None and not -(2**31) <= spec.priority <= _INT32_MAX:
-        yield invalid(f"{path}.priority", spec.priority, "must be a number of 32 bits")
+        yield field_errors.invalid(f"{path}.priority", spec.priority, "must be a number of 32 bits")
 
 
 def choice(value: str | None, path: str, choices: tuple[str, ...]) -> Iterator[Problem]:
     """Check a value of a closed set. The value may be absent."""
     if value and value not in choices:
-        yield not_supported(path, value, choices)
+        yield field_errors.not_supported(path, value, choices)
 
 
 def effect(value: str, path: str) -> Iterator[Problem]:
     """A taint's effect, which has to be there."""
     if not value:
-        yield required(path)
+        yield field_errors.required(path)
     elif value not in EFFECTS:
-        yield not_supported(path, value, EFFECTS)
+        yield field_errors.not_supported(path, value, EFFECTS)
 
 
 def _name(name: str | None, path: str) -> Iterator[Problem]:
     if name:
-        yield from dns_subdomain(name, path)
+        yield from field_errors.dns_subdomain(name, path)
 
 
 def _gates(spec: PodSpec, path: str) -> Iterator[Problem]:
     seen: set[str] = set()
     for index, gate in enumerate(spec.scheduling_gates or ()):
-        yield from qualified_name(gate.name, f"{path}[{index}]")
+        yield from field_errors.qualified_name(gate.name, f"{path}[{index}]")
         if gate.name in seen:
-            yield duplicate(f"{path}[{index}]", gate.name)
+            yield field_errors.duplicate(f"{path}[{index}]", gate.name)
         seen.add(gate.name)
 
 
@@ -151,7 +140,7 @@ def _volumes(
         where = f"{path}[{index}]"
         problems = list(_volume(volume, where))
         if volume.name in valid:
-            problems.append(duplicate(f"{where}.name", volume.name))
+            problems.append(field_errors.duplicate(f"{where}.name", volume.name))
         yield from problems
         if not problems:
             valid.add(volume.name)
@@ -159,17 +148,17 @@ def _volumes(
         if claim is not None and claim.claim_name in made:
             detail = "must not reference a PVC that gets created for an ephemeral volume"
             place = f"{where}.persistentVolumeClaim.claimName"
-            yield invalid(place, claim.claim_name, detail)
+            yield field_errors.invalid(place, claim.claim_name, detail)
 
 
 def _volume(volume: Volume, path: str) -> Iterator[Problem]:
     claim = volume.persistent_volume_claim
     if claim is not None and not claim.claim_name:
-        yield required(f"{path}.persistentVolumeClaim.claimName")
+        yield field_errors.required(f"{path}.persistentVolumeClaim.claimName")
     if volume.name:
-        yield from dns_label(volume.name, f"{path}.name")
+        yield from field_errors.dns_label(volume.name, f"{path}.name")
     else:
-        yield required(f"{path}.name")
+        yield field_errors.required(f"{path}.name")
 
 
 def _pod_claims(claims: tuple[PodResourceClaim, ...], path: str) -> Iterator[Problem]:
@@ -177,25 +166,25 @@ def _pod_claims(claims: tuple[PodResourceClaim, ...], path: str) -> Iterator[Pro
     for index, claim in enumerate(claims):
         where = f"{path}[{index}]"
         if not claim.name:
-            yield required(f"{where}.name")
+            yield field_errors.required(f"{where}.name")
         elif claim.name in seen:
-            yield duplicate(f"{where}.name", claim.name)
+            yield field_errors.duplicate(f"{where}.name", claim.name)
         else:
-            yield from dns_label(claim.name, f"{where}.name")
+            yield from field_errors.dns_label(claim.name, f"{where}.name")
         seen.add(claim.name)
         name, template = claim.resource_claim_name, claim.resource_claim_template_name
         if name is not None and template is not None:
             detail = (
                 "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
             )
-            yield invalid(where, _claim_value(claim), detail)
+            yield field_errors.invalid(where, _claim_value(claim), detail)
         if name is None and template is None:
             detail = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
-            yield invalid(where, _claim_value(claim), detail)
+            yield field_errors.invalid(where, _claim_value(claim), detail)
         if name is not None:
-            yield from dns_subdomain(name, f"{where}.resourceClaimName")
+            yield from field_errors.dns_subdomain(name, f"{where}.resourceClaimName")
         if template is not None:
-            yield from dns_subdomain(template, f"{where}.resourceClaimTemplateName")
+            yield from field_errors.dns_subdomain(template, f"{where}.resourceClaimTemplateName")
 
 
 def _claim_value(claim: PodResourceClaim) -> dict[str, str | None]:
@@ -214,13 +203,13 @@ def _all_containers(spec: PodSpec, volumes: set[str] | None, path: str) -> Itera
     """``volumes``: those that can be mounted; None: the spec is not new."""
     containers = spec.containers or ()
     if not containers:
-        yield required(f"{path}.containers")
+        yield field_errors.required(f"{path}.containers")
     names: set[str] = set()
     for index, container in enumerate(containers):
         where = f"{path}.containers[{index}]"
         yield from _container(container, spec, volumes, where)
         if container.name and container.name in names:
-            yield duplicate(f"{where}.name", container.name)
+            yield field_errors.duplicate(f"{where}.name", container.name)
         names.add(container.name)
         yield from _restart_policy(container, where)
     yield from _host_ports(containers, f"{path}.containers")
@@ -229,7 +218,7 @@ def _all_containers(spec: PodSpec, volumes: set[str] | None, path: str) -> Itera
         yield from _container(container, spec, volumes, where)
         yield from _restart_policy(container, where)
         if container.name and container.name in names:
-            yield duplicate(f"{where}.name", container.name)
+            yield field_errors.duplicate(f"{where}.name", container.name)
         names.add(container.name)
         # Upstream names the first init container, whichever it is.
         yield from _host_ports((container,), f"{path}.initContainers")
@@ -239,7 +228,7 @@ def _container(
     container: Container, spec: PodSpec, volumes: set[str] | None, path: str
 ) -> Iterator[Problem]:
     if container.name:
-        yield from dns_label(container.name, f"{path}.name")
+        yield from field_errors.dns_label(container.name, f"{path}.name")
     yield from _ports(container.ports or (), f"{path}.ports")
     if volumes is not None:
         yield from _mounts(container, volumes, f"{path}.volumeMounts")
@@ -257,26 +246,26 @@ def _mounts(container: Container, volumes: set[str], path: str) -> Iterator[Prob
     for index, mount in enumerate(mounts):
         where, mount_path = f"{path}[{index}]", mount.mount_path or ""
         if not mount.name:
-            yield required(f"{where}.name")
+            yield field_errors.required(f"{where}.name")
         if mount.name not in volumes:
-            yield not_found(f"{where}.name", mount.name)
+            yield field_errors.not_found(f"{where}.name", mount.name)
         if not mount_path:
-            yield required(f"{where}.mountPath")
+            yield field_errors.required(f"{where}.mountPath")
         if mount_path in seen:
-            yield invalid(f"{where}.mountPath", mount_path, "must be unique")
+            yield field_errors.invalid(f"{where}.mountPath", mount_path, "must be unique")
         seen.add(mount_path)
         if mount.name in names:
             detail = "must not already exist in volumeDevices"
-            yield invalid(f"{where}.name", mount.name, detail)
+            yield field_errors.invalid(f"{where}.name", mount.name, detail)
         if mount_path in paths:
             detail = "must not already exist as a path in volumeDevices"
-            yield invalid(f"{where}.mountPath", mount_path, detail)
+            yield field_errors.invalid(f"{where}.mountPath", mount_path, detail)
 
 
 def _devices(container: Container, volumes: set[str], path: str) -> Iterator[Problem]:
     for index, device in enumerate(container.volume_devices or ()):
         if device.name and device.name not in volumes:
-            yield not_found(f"{path}[{index}].name", device.name)
+            yield field_errors.not_found(f"{path}[{index}].name", device.name)
 
 
 def _restart_policy(container: Container, path: str) -> Iterator[Problem]:
@@ -289,11 +278,11 @@ def _ports(ports: tuple[ContainerPort, ...], path: str) -> Iterator[Problem]:
         where = f"{path}[{index}]"
         number = port.container_port
         if not number:
-            yield required(f"{where}.containerPort")
+            yield field_errors.required(f"{where}.containerPort")
         elif not 1 <= number <= 65535:
-            yield invalid(f"{where}.containerPort", number, _NOT_A_PORT)
+            yield field_errors.invalid(f"{where}.containerPort", number, _NOT_A_PORT)
         if port.host_port and not 1 <= port.host_port <= 65535:
-            yield invalid(f"{where}.hostPort", port.host_port, _NOT_A_PORT)
+            yield field_errors.invalid(f"{where}.hostPort", port.host_port, _NOT_A_PORT)
         yield from choice(port.protocol, f"{where}.protocol", _PROTOCOLS)
 
 
@@ -306,7 +295,7 @@ def _host_ports(containers: tuple[Container, ...], path: str) -> Iterator[Proble
                 continue
             taken = f"{port.protocol or 'TCP'}/{port.host_ip or ''}/{port.host_port}"
             if taken in seen:
-                yield duplicate(f"{path}[{index}].ports[{number}].hostPort", taken)
+                yield field_errors.duplicate(f"{path}[{index}].ports[{number}].hostPort", taken)
             seen.add(taken)
 
 
@@ -318,7 +307,7 @@ def _host_network(spec: PodSpec, path: str) -> Iterator[Problem]:
             if port.host_port and port.host_port != port.container_port:
                 where = f"{path}[{index}].ports[{number}].hostPort"
                 detail = "must match `containerPort` when `hostNetwork` is true"
-                yield invalid(where, port.host_port, detail)
+                yield field_errors.invalid(where, port.host_port, detail)
 
 
 # ---- affinity -------------------------------------------------------------------------------
@@ -340,7 +329,7 @@ def _affinity(affinity: Affinity | None, path: str) -> Iterator[Problem]:
 
 def _weight(weight: int, path: str) -> Iterator[Problem]:
     if not 1 <= weight <= 100:
-        yield invalid(f"{path}.weight", weight, _NOT_A_WEIGHT)
+        yield field_errors.invalid(f"{path}.weight", weight, _NOT_A_WEIGHT)
 
 
 def _pod_affinity(affinity: PodAffinity | None, path: str) -> Iterator[Problem]:
@@ -358,12 +347,12 @@ def _pod_affinity_term(term: PodAffinityTerm, path: str) -> Iterator[Problem]:
     yield from label_selector(term.label_selector, f"{path}.labelSelector")
     yield from label_selector(term.namespace_selector, f"{path}.namespaceSelector")
     for namespace in term.namespaces or ():
-        yield from dns_label(namespace, f"{path}.namespace")
+        yield from field_errors.dns_label(namespace, f"{path}.namespace")
     match, mismatch = term.match_label_keys or (), term.mismatch_label_keys or ()
     yield from _label_keys(match, mismatch, term.label_selector, path)
     if not term.topology_key:
-        yield required(f"{path}.topologyKey", "can not be empty")
-    yield from qualified_name(term.topology_key, f"{path}.topologyKey")
+        yield field_errors.required(f"{path}.topologyKey", "can not be empty")
+    yield from field_errors.qualified_name(term.topology_key, f"{path}.topologyKey")
 
 
 def _label_keys(
@@ -376,22 +365,22 @@ def _label_keys(
     for keys, field in ((match, "matchLabelKeys"), (mismatch, "mismatchLabelKeys")):
         if keys and selector is None:
             detail = "must not be specified when labelSelector is not set"
-            yield forbidden(f"{path}.{field}", detail)
+            yield field_errors.forbidden(f"{path}.{field}", detail)
         elif selector is not None:
             for index, key in enumerate(keys):
-                yield from qualified_name(key, f"{path}.{field}[{index}]")
+                yield from field_errors.qualified_name(key, f"{path}.{field}[{index}]")
     if selector is not None:
         positions = {key: index for index, key in enumerate(match)}
         selected = set(selector.match_labels or ())
         for one in selector.match_expressions or ():
             if one.key in positions and one.key in selected:
                 detail = "exists in both matchLabelKeys and labelSelector"
-                yield invalid(f"{path}[{positions[one.key]}]", one.key, detail)
+                yield field_errors.invalid(f"{path}[{positions[one.key]}]", one.key, detail)
             selected.add(one.key)
     for index, key in enumerate(match):
         if key in mismatch:
             detail = "exists in both matchLabelKeys and mismatchLabelKeys"
-            yield invalid(f"{path}.matchLabelKeys[{index}]", key, detail)
+            yield field_errors.invalid(f"{path}.matchLabelKeys[{index}]", key, detail)
 
 
 # ---- tolerations and spreading --------------------------------------------------------------
@@ -402,27 +391,29 @@ def toleration(one: Toleration, path: str) -> Iterator[Problem]:
     key, operator = one.key or "", one.operator or ""
     value = one.value or ""
     if key:
-        yield from qualified_name(key, f"{path}.key")
+        yield from field_errors.qualified_name(key, f"{path}.key")
     elif operator != EXISTS:
         detail = (
             "operator must be Exists when `key` is empty, which means "
             '"match all values and all keys"'
         )
-        yield invalid(f"{path}.operator", operator, detail)
+        yield field_errors.invalid(f"{path}.operator", operator, detail)
     if one.toleration_seconds is not None and one.effect != NO_EXECUTE:
         detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
-        yield invalid(f"{path}.effect", one.effect or "", detail)
+        yield field_errors.invalid(f"{path}.effect", one.effect or "", detail)
     if operator in ("", "Equal"):
         if not is_label_value(value):
-            yield invalid(f"{path}.operator", value, ";".join(label_value_faults(value)))
+            yield field_errors.invalid(
+                f"{path}.operator", value, ";".join(field_errors.label_value_faults(value))
+            )
     elif operator == EXISTS:
         if value:
             detail = "value must be empty when `operator` is 'Exists'"
-            yield invalid(f"{path}.operator", value, detail)
+            yield field_errors.invalid(f"{path}.operator", value, detail)
     elif operator in COMPARISONS:
         yield from _number(value, f"{path}.value")
     else:
-        yield not_supported(f"{path}.operator", operator, _TOLERATION_OPERATORS)
+        yield field_errors.not_supported(f"{path}.operator", operator, _TOLERATION_OPERATORS)
     yield from choice(one.effect, f"{path}.effect", EFFECTS)
 
 
@@ -430,14 +421,14 @@ def _number(value: str, path: str) -> Iterator[Problem]:
     """A number that a toleration compares, as a kube-apiserver with the gate
     TaintTolerationComparisonOperators reads it."""
     if not value:
-        yield invalid(path, value, "must be non-empty")
+        yield field_errors.invalid(path, value, "must be non-empty")
     elif not is_decimal(value):
-        yield invalid(path, value, "must be a valid decimal integer in canonical form")
+        yield field_errors.invalid(path, value, "must be a valid decimal integer in canonical form")
     parsing = f"strconv.ParseInt: parsing {quoted(value)}"
     if not _GO_INTEGER.fullmatch(value):
-        yield invalid(path, value, f"{parsing}: invalid syntax")
+        yield field_errors.invalid(path, value, f"{parsing}: invalid syntax")
     elif not -(2**63) <= int(value) < 2**63:
-        yield invalid(path, value, f"{parsing}: value out of range")
+        yield field_errors.invalid(path, value, f"{parsing}: value out of range")
 
 
 def _spread(constraints: tuple[TopologySpreadConstraint, ...], path: str) -> Iterator[Problem]:
@@ -453,21 +444,23 @@ def _spread_constraint(
     one: TopologySpreadConstraint, path: str, *, is_repeated: bool
 ) -> Iterator[Problem]:
     if one.max_skew < 1:
-        yield invalid(f"{path}.maxSkew", one.max_skew, _NOT_POSITIVE)
+        yield field_errors.invalid(f"{path}.maxSkew", one.max_skew, _NOT_POSITIVE)
     if not one.topology_key:
-        yield required(f"{path}.topologyKey", "can not be empty")
+        yield field_errors.required(f"{path}.topologyKey", "can not be empty")
     if one.when_unsatisfiable not in (_DO_NOT_SCHEDULE, _SCHEDULE_ANYWAY):
         actions = (_DO_NOT_SCHEDULE, _SCHEDULE_ANYWAY)
-        yield not_supported(f"{path}.whenUnsatisfiable", one.when_unsatisfiable, actions)
+        yield field_errors.not_supported(
+            f"{path}.whenUnsatisfiable", one.when_unsatisfiable, actions
+        )
     if is_repeated:
         pair = f"{{{one.topology_key}, {one.when_unsatisfiable}}}"
-        yield duplicate(f"{path}.{{topologyKey, whenUnsatisfiable}}", pair)
+        yield field_errors.duplicate(f"{path}.{{topologyKey, whenUnsatisfiable}}", pair)
     if one.min_domains is not None:
         if one.min_domains < 1:
-            yield invalid(f"{path}.minDomains", one.min_domains, _NOT_POSITIVE)
+            yield field_errors.invalid(f"{path}.minDomains", one.min_domains, _NOT_POSITIVE)
         if one.when_unsatisfiable != _DO_NOT_SCHEDULE:
             detail = f"can only use minDomains if whenUnsatisfiable={_DO_NOT_SCHEDULE}, not "
-            yield invalid(
+            yield field_errors.invalid(
                 f"{path}.minDomains", one.min_domains, f"{detail}{one.when_unsatisfiable}"
             )
     yield from choice(one.node_affinity_policy, f"{path}.nodeAffinityPolicy", _POLICIES)

@@ -19,31 +19,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, final
 
 import msgspec
 
+from bayplan.adapters.live import errors, transport
 from bayplan.adapters.live.credentials import Credentials, load_credentials
-from bayplan.adapters.live.errors import (
-    SERVER_ERRORS,
-    TOO_MANY_REQUESTS,
-    UNAUTHORIZED,
-    AccessDeniedError,
-    UnreachableError,
-    UnreadableAnswerError,
-    UntrustedServerError,
-    read_answer,
-    refusal,
-)
 from bayplan.adapters.live.impersonation import Headers
 from bayplan.adapters.live.rate_limit import Lane, LateTurnError, RequestMetrics, Sleep, TokenBucket
-from bayplan.adapters.live.transport import (
-    ANSWER_BYTES_MAX,
-    GZIP,
-    IDENTITY,
-    ConnectionPool,
-    NoAnswerError,
-    NotSentError,
-    Response,
-    TooLargeError,
-    Transport,
-)
 from bayplan.clock import Clock, RealClock
 from bayplan.lazy_loader import load
 from bayplan.ports import ApiError, OutcomeUnknownError
@@ -127,7 +106,7 @@ class ApiClient:
         self._buckets = {lane: _bucket(options) for lane in Lane}
         self._room = {lane: asyncio.Semaphore(count) for lane, count in IN_FLIGHT_MAX.items()}
         self._user_agent = options.user_agent
-        self._encoding = GZIP if options.accepts_gzip else IDENTITY
+        self._encoding = transport.GZIP if options.accepts_gzip else transport.IDENTITY
         self._now = options.clock.now
         self._notice_seconds = options.notice_seconds
         self._is_noticed = False
@@ -146,21 +125,21 @@ class ApiClient:
         if self._opened_streams is not None:
             await self._opened_streams.close()
 
-    def _transport(self) -> Transport:
+    def _transport(self) -> transport.Transport:
         """The session of the streams if there is a proxy, else a connection pool."""
         credentials, encoding = self._credentials, self._encoding
         server, server_name, proxy = credentials.server, credentials.server_name, credentials.proxy
         if proxy:
             return self._streams().proxied(encoding=encoding)
         tls, agent = credentials.ssl_context, self._user_agent
-        return ConnectionPool(server, tls, server_name, agent, encoding=encoding)
+        return transport.ConnectionPool(server, tls, server_name, agent, encoding=encoding)
 
     # ---- requests ---------------------------------------------------------------------------
 
     async def get(self, path: str, *, timeout_seconds: float | None = None) -> Any:
         """An object as plain values. Raises ApiError."""
         body = await self.request("GET", path, timeout_seconds=timeout_seconds)
-        return read_answer(body, object, f"GET {path.partition('?')[0]}")
+        return errors.read_answer(body, object, f"GET {path.partition('?')[0]}")
 
     async def request(
         self,
@@ -171,7 +150,7 @@ class ApiClient:
         lane: Lane = Lane.OTHER,
         media_type: str = JSON,
         timeout_seconds: float | None = None,
-        bytes_max: int = ANSWER_BYTES_MAX,
+        bytes_max: int = transport.ANSWER_BYTES_MAX,
     ) -> bytes:
         """The body of the answer, of at most ``bytes_max``. ``path`` with its query,
         percent-encoded.
@@ -244,7 +223,7 @@ class ApiClient:
                 answer = await self._calls.send(
                     request.method, request.path, head, request.body, bytes_max=request.bytes_max
                 )
-            except (NotSentError, NoAnswerError) as problem:
+            except (transport.NotSentError, transport.NoAnswerError) as problem:
                 self.metrics.unanswered(request.method, self._now() - begun)
                 delay, status = self._delay_after_failure(request, problem, attempts), None
             else:
@@ -257,35 +236,42 @@ class ApiClient:
             await self._sleep(delay)
 
     def _delay_after_failure(
-        self, request: "_Request", problem: NotSentError | NoAnswerError, attempts: _Attempts
+        self,
+        request: "_Request",
+        problem: transport.NotSentError | transport.NoAnswerError,
+        attempts: _Attempts,
     ) -> float:
         """Seconds until the next attempt. Raises the error if this was the last attempt."""
         attempts.failed += 1
-        was_sent = isinstance(problem, NoAnswerError)
-        if isinstance(problem, NotSentError) and problem.is_untrusted:
-            raise UntrustedServerError(str(request), self.server, problem)
+        was_sent = isinstance(problem, transport.NoAnswerError)
+        if isinstance(problem, transport.NotSentError) and problem.is_untrusted:
+            raise errors.UntrustedServerError(str(request), self.server, problem)
         # The next answer would be as large.
-        is_for_ever = isinstance(problem, TooLargeError) or (
-            isinstance(problem, NotSentError) and problem.is_for_ever
+        is_for_ever = isinstance(problem, transport.TooLargeError) or (
+            isinstance(problem, transport.NotSentError) and problem.is_for_ever
         )
         is_last = attempts.failed >= TRIES_FAILED or is_for_ever
         if is_last or (was_sent and request.method not in _REPEATABLE):
             message = f"{request}: no answer from {self.server}: {problem}"
-            raise _unanswered(request.method, message) if was_sent else UnreachableError(message)
+            raise (
+                _unanswered(request.method, message)
+                if was_sent
+                else errors.UnreachableError(message)
+            )
         return self._jittered(attempts.failed)
 
     async def _delay_after_refusal(
-        self, request: "_Request", answer: Response, attempts: _Attempts
+        self, request: "_Request", answer: transport.Response, attempts: _Attempts
     ) -> float:
         """Seconds until the next attempt. Raises the refusal if there is no next attempt."""
-        if answer.status == UNAUTHORIZED and not attempts.has_renewed:
+        if answer.status == errors.UNAUTHORIZED and not attempts.has_renewed:
             attempts.has_renewed = True
             await self._credentials.after_refusal()
             return 0.0
         wait = _put_off_seconds(request.method, answer)
         attempts.put_off += 1
         if wait is None or attempts.put_off > TRIES_PUT_OFF:
-            raise refusal(answer.status, answer.body, str(request))
+            raise errors.refusal(answer.status, answer.body, str(request))
         return max(wait, self._jittered(1))
 
     def _jittered(self, failed_count: int) -> float:
@@ -328,7 +314,7 @@ class ApiClient:
         if authorization.isascii() and (authorization.isprintable() or not authorization):
             return authorization
         message = "our token has characters in it that no token has, a line break perhaps"
-        raise AccessDeniedError(UNAUTHORIZED, "Unauthorized", message)
+        raise errors.AccessDeniedError(errors.UNAUTHORIZED, "Unauthorized", message)
 
 
 @contextlib.asynccontextmanager
@@ -378,15 +364,15 @@ class _Request:
     path: str
     head: str = ""
     body: bytes | None = None
-    bytes_max: int = ANSWER_BYTES_MAX
+    bytes_max: int = transport.ANSWER_BYTES_MAX
 
     def __str__(self) -> str:
         """For messages: without the query, which differs between watches."""
         return f"{self.method} {self.path.partition('?')[0]}"
 
 
-def _late(request: _Request, seconds: float) -> UnreachableError:
-    return UnreachableError(
+def _late(request: _Request, seconds: float) -> errors.UnreachableError:
+    return errors.UnreachableError(
         f"{request}: not sent: the client's own rate limit gives it no turn within {seconds:g} s"
     )
 
@@ -401,23 +387,23 @@ def _check_written(request: _Request, body: bytes) -> None:
     Raises OutcomeUnknownError.
     """
     try:
-        read_answer(body, _AnyObject, str(request))
-    except UnreadableAnswerError as problem:
+        errors.read_answer(body, _AnyObject, str(request))
+    except errors.UnreadableAnswerError as problem:
         raise OutcomeUnknownError(str(problem)) from None
 
 
 def _unanswered(method: str, message: str) -> ApiError | OutcomeUnknownError:
-    return UnreachableError(message) if method == "GET" else OutcomeUnknownError(message)
+    return errors.UnreachableError(message) if method == "GET" else OutcomeUnknownError(message)
 
 
-def _put_off_seconds(method: str, answer: Response) -> float | None:
+def _put_off_seconds(method: str, answer: transport.Response) -> float | None:
     """The delay that the server requests before a retry; None if the request must not be retried.
 
     After a 5xx the outcome of a write is unknown, so only repeatable methods are retried.
     """
     after = answer.retry_after
-    if answer.status == TOO_MANY_REQUESTS:
+    if answer.status == errors.TOO_MANY_REQUESTS:
         return float(after) if after.isdecimal() else 1.0
-    if answer.status >= SERVER_ERRORS and after.isdecimal() and method in _REPEATABLE:
+    if answer.status >= errors.SERVER_ERRORS and after.isdecimal() and method in _REPEATABLE:
         return float(after)
     return None

@@ -17,6 +17,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterable, 
 from dataclasses import dataclass, field
 from typing import Any, cast, final
 
+from bayplan import ports
 from bayplan.adapters.live.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiClient
 from bayplan.adapters.live.discovery import Discovery, Resource
 from bayplan.adapters.live.errors import (
@@ -38,17 +39,6 @@ from bayplan.adapters.live.watching import (
 from bayplan.adapters.live.work_queue_metrics import WorkQueueMetrics
 from bayplan.api.objects import POD, ApiObject, DecodeError, Pod, decode
 from bayplan.clock import Clock, RealClock
-from bayplan.ports import (
-    ApiError,
-    EmitEvent,
-    GoneError,
-    Listing,
-    NotFoundError,
-    OutcomeUnknownError,
-    PatchPodGroupStatus,
-    PatchPodStatus,
-    WatchEvent,
-)
 from bayplan.rng import stream
 from bayplan.state.pods import PodInfo
 
@@ -102,7 +92,7 @@ class LiveObjects:
         await self._discovery.discover((kind,))
         discovered = self._discovery.resource(kind)
         if discovered is None:
-            raise NotFoundError(f"the API server at {self._client.server} has no kind {kind}")
+            raise ports.NotFoundError(f"the API server at {self._client.server} has no kind {kind}")
         return discovered
 
     async def read(self, kind: str, namespace: str, name: str) -> ApiObject:
@@ -147,7 +137,7 @@ class LiveObjects:
         try:
             return self._read(kind, body, request)
         except UnreadableAnswerError as problem:
-            raise OutcomeUnknownError(str(problem)) from None
+            raise ports.OutcomeUnknownError(str(problem)) from None
 
 
 # ---- cluster --------------------------------------------------------------------------------
@@ -196,34 +186,34 @@ class LiveCluster(LiveObjects):
 
     # ---- reading ----------------------------------------------------------------------------
 
-    async def list(self, kind: str) -> Listing:
+    async def list(self, kind: str) -> ports.Listing:
         what = f"list {kind}"
         try:
             listing = await (await self._reading(kind)).list()
-        except ApiError as problem:
+        except ports.ApiError as problem:
             self._failures.begin(what, problem)
             raise
         self._failures.end(what)
         return listing
 
-    def watch(self, kind: str, resource_version: str) -> AsyncIterator[WatchEvent]:
+    def watch(self, kind: str, resource_version: str) -> AsyncIterator[ports.WatchEvent]:
         return self._watch(kind, resource_version)
 
-    async def _watch(self, kind: str, resource_version: str) -> AsyncIterator[WatchEvent]:
+    async def _watch(self, kind: str, resource_version: str) -> AsyncIterator[ports.WatchEvent]:
         what = f"watch {kind}"
         try:
             async for event in (await self._reading(kind)).watch(resource_version):
                 self._failures.end(what)
                 self._stalled_kinds.discard(kind)
                 yield event
-        except GoneError:
+        except ports.GoneError:
             raise
         except WatchStalledError as problem:
             self._stall_counts[kind] += 1
             self._stalled_kinds.add(kind)
             self._failures.begin(what, problem)
             raise
-        except ApiError as problem:
+        except ports.ApiError as problem:
             self._failures.begin(what, problem)
             raise
         self._failures.end(what)
@@ -263,13 +253,13 @@ class LiveCluster(LiveObjects):
             await self._client.request("POST", path, content, lane=Lane.BINDINGS)
         except UnreachableError:
             raise
-        except ApiError as problem:
+        except ports.ApiError as problem:
             # The server may have written the binding before it failed.
             if problem.code >= SERVER_ERRORS:
-                raise OutcomeUnknownError(str(problem), problem.code) from None
+                raise ports.OutcomeUnknownError(str(problem), problem.code) from None
             raise
 
-    async def patch_pod_status(self, patch: PatchPodStatus) -> None:
+    async def patch_pod_status(self, patch: ports.PatchPodStatus) -> None:
         path = (await self.resource(POD)).path(patch.namespace, patch.name, "status")
         with _meant_by_uid():
             await self._client.request(
@@ -280,7 +270,7 @@ class LiveCluster(LiveObjects):
                 media_type=STRATEGIC_MERGE_PATCH,
             )
 
-    async def patch_group_status(self, patch: PatchPodGroupStatus) -> None:
+    async def patch_group_status(self, patch: ports.PatchPodGroupStatus) -> None:
         path = (await self.resource(patch.kind)).path(patch.namespace, patch.name, "status")
         meta = {"uid": patch.uid} if patch.uid else {}
         content = {"metadata": meta, "status": patch.status}
@@ -297,7 +287,7 @@ class LiveCluster(LiveObjects):
         with _meant_by_uid():
             await self._client.request("DELETE", path, content)
 
-    async def create_event(self, event: EmitEvent) -> None:
+    async def create_event(self, event: ports.EmitEvent) -> None:
         """Returns at once. The event is written in the background."""
         self._events.put(event)
 
@@ -355,13 +345,13 @@ def _meant_by_uid() -> Generator[None]:
     """Raises NotFoundError if the pod of that name has another uid."""
     try:
         yield
-    except ApiError as problem:
+    except ports.ApiError as problem:
         if is_uid_mismatch(problem):
-            raise NotFoundError(str(problem)) from None
+            raise ports.NotFoundError(str(problem)) from None
         raise
 
 
-def status_patch(patch: PatchPodStatus) -> dict[str, Any]:
+def status_patch(patch: ports.PatchPodStatus) -> dict[str, Any]:
     """A strategic merge patch of the status; conditions are merged by type.
 
     With the uid, the server refuses the patch for another pod of the same name.

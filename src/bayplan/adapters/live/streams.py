@@ -14,6 +14,7 @@ from typing import Any, final
 import aiohttp
 from yarl import URL
 
+from bayplan.adapters.live import transport
 from bayplan.adapters.live.credentials import Credentials
 from bayplan.adapters.live.errors import (
     UNAUTHORIZED,
@@ -23,17 +24,6 @@ from bayplan.adapters.live.errors import (
     refusal,
 )
 from bayplan.adapters.live.impersonation import Headers
-from bayplan.adapters.live.transport import (
-    ANSWER_BYTES_MAX,
-    CLOSE_SECONDS,
-    CONNECT_SECONDS,
-    IDENTITY,
-    NoAnswerError,
-    NotSentError,
-    Response,
-    TooLargeError,
-    keep_alive,
-)
 from bayplan.ports import WatchDroppedError
 
 #: Time for the response of a stream: the server accepts a watch before it has events.
@@ -78,7 +68,9 @@ class Streams:
     async def pieces(self, path: str, silence_seconds_max: float) -> AsyncGenerator[bytes]:
         """See `ApiClient.stream`."""
         request, server = f"GET {path.partition('?')[0]}", self._credentials.server
-        limits = aiohttp.ClientTimeout(sock_connect=CONNECT_SECONDS, sock_read=silence_seconds_max)
+        limits = aiohttp.ClientTimeout(
+            sock_connect=transport.CONNECT_SECONDS, sock_read=silence_seconds_max
+        )
         await self._take_turn()
         seconds = min(STREAM_ANSWER_SECONDS, silence_seconds_max)
         try:
@@ -119,7 +111,7 @@ class Streams:
             await self._credentials.after_refusal()
         try:
             text = await _content(answer, _REFUSAL_BYTES_MAX)
-        except TooLargeError:
+        except transport.TooLargeError:
             text = b""
         raise refusal(answer.status, text, request)
 
@@ -130,7 +122,7 @@ def _session(credentials: Credentials, user_agent: str) -> aiohttp.ClientSession
     )
     # Events of a watch are short, so they are not compressed. `ProxiedSession` replaces this.
     headers = {
-        "Accept-Encoding": IDENTITY,
+        "Accept-Encoding": transport.IDENTITY,
         "Accept": "application/json",
         "User-Agent": user_agent,
     }
@@ -138,7 +130,7 @@ def _session(credentials: Credentials, user_agent: str) -> aiohttp.ClientSession
         connector=connector,
         cookie_jar=aiohttp.DummyCookieJar(),
         headers=headers,
-        timeout=aiohttp.ClientTimeout(sock_connect=CONNECT_SECONDS),
+        timeout=aiohttp.ClientTimeout(sock_connect=transport.CONNECT_SECONDS),
         read_bufsize=READ_BUFFER_BYTES,
     )
 
@@ -162,7 +154,7 @@ async def _answered(
                 closed = protocol.closed
                 protocol.abort()
                 if closed is not None:
-                    await asyncio.wait((closed,), timeout=CLOSE_SECONDS)
+                    await asyncio.wait((closed,), timeout=transport.CLOSE_SECONDS)
 
 
 async def _content(answer: aiohttp.ClientResponse, bytes_max: int) -> bytes:
@@ -171,7 +163,7 @@ async def _content(answer: aiohttp.ClientResponse, bytes_max: int) -> bytes:
     async for piece in answer.content.iter_any():
         content += piece
         if len(content) > bytes_max:
-            raise TooLargeError(bytes_max)
+            raise transport.TooLargeError(bytes_max)
     return bytes(content)
 
 
@@ -179,7 +171,7 @@ def keepalive_socket(address: Any) -> socket.socket:
     """A socket factory for aiohttp with TCP keepalive."""
     family, kind, protocol = address[:3]
     made = socket.socket(family, kind, protocol)
-    keep_alive(made)
+    transport.keep_alive(made)
     return made
 
 
@@ -197,7 +189,7 @@ class ProxiedSession:
         server_name: str | None,
         proxy: str,
         *,
-        encoding: str = IDENTITY,
+        encoding: str = transport.IDENTITY,
     ) -> None:
         """``encoding``: see `ConnectionPool`; the session decompresses."""
         self._session = session
@@ -213,8 +205,8 @@ class ProxiedSession:
         head: str,
         body: bytes | None,
         *,
-        bytes_max: int = ANSWER_BYTES_MAX,
-    ) -> Response:
+        bytes_max: int = transport.ANSWER_BYTES_MAX,
+    ) -> transport.Response:
         """Raises NotSentError, NoAnswerError."""
         lines = [line.split(": ", 1) for line in head.split("\r\n") if line]
         headers = [(name, value) for name, value in lines]
@@ -230,15 +222,17 @@ class ProxiedSession:
             )
             async with _answered(request) as answer:
                 read = await _content(answer, bytes_max)
-                return Response(answer.status, read, answer.headers.get("Retry-After", ""))
+                return transport.Response(
+                    answer.status, read, answer.headers.get("Retry-After", "")
+                )
         except aiohttp.ClientConnectorCertificateError as problem:
-            raise NotSentError(_text_of(problem), is_untrusted=True) from None
+            raise transport.NotSentError(_text_of(problem), is_untrusted=True) from None
         except aiohttp.InvalidURL as problem:
-            raise NotSentError(_text_of(problem), is_for_ever=True) from None
+            raise transport.NotSentError(_text_of(problem), is_for_ever=True) from None
         except _NOT_SENT as problem:
-            raise NotSentError(_text_of(problem)) from None
+            raise transport.NotSentError(_text_of(problem)) from None
         except (aiohttp.ClientError, OSError) as problem:
-            raise NoAnswerError(_text_of(problem)) from None
+            raise transport.NoAnswerError(_text_of(problem)) from None
 
     async def close(self) -> None:
         """Does nothing: the owner closes the session."""

@@ -14,37 +14,25 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from bayplan.adapters.embedded.field_validation import is_dns_label, is_dns_subdomain
+from bayplan.api import objects
 from bayplan.api.device_objects import DEVICE_CLASS, RESOURCE_CLAIM
-from bayplan.api.objects import (
-    DAEMON_SET,
-    DEPLOYMENT,
-    JOB,
-    NODE,
-    PERSISTENT_VOLUME,
-    PERSISTENT_VOLUME_CLAIM,
-    POD,
-    REPLICA_SET,
-    REPLICATION_CONTROLLER,
-    STATEFUL_SET,
-    STORAGE_CLASS,
-)
 from bayplan.api.pod_groups import BUILT_IN_KINDS, api_group_of
 from bayplan.api.selectors import is_label_key, is_label_value
 from bayplan.objects.keys import ObjectKey, is_namespaced
 
 #: The name for kubectl of each kind.
 _RESOURCES = {
-    POD: "pod",
-    NODE: "node",
-    PERSISTENT_VOLUME: "persistentvolume",
-    PERSISTENT_VOLUME_CLAIM: "persistentvolumeclaim",
-    STORAGE_CLASS: "storageclass.storage.k8s.io",
-    REPLICATION_CONTROLLER: "replicationcontroller",
-    REPLICA_SET: "replicaset.apps",
-    DEPLOYMENT: "deployment.apps",
-    STATEFUL_SET: "statefulset.apps",
-    DAEMON_SET: "daemonset.apps",
-    JOB: "job.batch",
+    objects.POD: "pod",
+    objects.NODE: "node",
+    objects.PERSISTENT_VOLUME: "persistentvolume",
+    objects.PERSISTENT_VOLUME_CLAIM: "persistentvolumeclaim",
+    objects.STORAGE_CLASS: "storageclass.storage.k8s.io",
+    objects.REPLICATION_CONTROLLER: "replicationcontroller",
+    objects.REPLICA_SET: "replicaset.apps",
+    objects.DEPLOYMENT: "deployment.apps",
+    objects.STATEFUL_SET: "statefulset.apps",
+    objects.DAEMON_SET: "daemonset.apps",
+    objects.JOB: "job.batch",
     RESOURCE_CLAIM: "resourceclaim.resource.k8s.io",
     DEVICE_CLASS: "deviceclass.resource.k8s.io",
     **{kind: f"podgroup.{api_group_of(kind)}" for kind in BUILT_IN_KINDS},
@@ -111,7 +99,7 @@ def annotation_command(key: ObjectKey, name: str, value: int) -> str:
 
 def uncordon_command(node: str) -> str:
     """Raises NoCommandError."""
-    return f"kubectl uncordon {_object(ObjectKey(NODE, '', node))}"
+    return f"kubectl uncordon {_object(ObjectKey(objects.NODE, '', node))}"
 
 
 def taint_removal_command(node: str, taints: Iterable[tuple[str, str]]) -> str:
@@ -121,7 +109,7 @@ def taint_removal_command(node: str, taints: Iterable[tuple[str, str]]) -> str:
         raise NoCommandError(f"taints of node {node}")
     removed = " ".join(shlex.quote(f"{key}:{effect}-") for key, effect in listed)
     # This is the only verb that wants the resource and the name as two words.
-    named = _object(ObjectKey(NODE, "", node)).replace("/", " ")
+    named = _object(ObjectKey(objects.NODE, "", node)).replace("/", " ")
     return f"kubectl taint {named} {removed}"
 
 
@@ -130,7 +118,7 @@ def label_command(node: str, labels: Mapping[str, str]) -> str:
     if not all(is_label_key(key) and is_label_value(value) for key, value in labels.items()):
         raise NoCommandError(f"labels of node {node}")
     pairs = " ".join(shlex.quote(f"{key}={value}") for key, value in sorted(labels.items()))
-    return f"kubectl label {_object(ObjectKey(NODE, '', node))} {pairs} --overwrite"
+    return f"kubectl label {_object(ObjectKey(objects.NODE, '', node))} {pairs} --overwrite"
 
 
 def _object(key: ObjectKey) -> str:

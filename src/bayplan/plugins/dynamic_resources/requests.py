@@ -12,18 +12,7 @@ from typing import NamedTuple, Protocol, final
 
 from msgspec import Struct, field
 
-from bayplan.api.device_objects import (
-    ALL_DEVICES,
-    CapacityRequirements,
-    DeviceClass,
-    DeviceConstraint,
-    DeviceRequest,
-    DeviceSelector,
-    DeviceSubRequest,
-    DeviceTaint,
-    DeviceToleration,
-    ExactDeviceRequest,
-)
+from bayplan.api import device_objects
 from bayplan.api.objects import NO_EXECUTE, NO_SCHEDULE
 from bayplan.plugins.dynamic_resources.pools import AllocationError, Candidate
 from bayplan.state.device_table import Amounts
@@ -43,9 +32,9 @@ class Request(Struct, frozen=True, eq=False):
     admin_access: bool
     #: Whether the request has the field for admin access, with either value.
     names_admin_access: bool
-    selectors: Sequence[DeviceSelector]
-    tolerations: Sequence[DeviceToleration]
-    capacity: CapacityRequirements | None
+    selectors: Sequence[device_objects.DeviceSelector]
+    tolerations: Sequence[device_objects.DeviceToleration]
+    capacity: device_objects.CapacityRequirements | None
     #: Attributes that expressions compute, by name.
     derived_attributes: Mapping[str, str]
 
@@ -59,7 +48,7 @@ class Request(Struct, frozen=True, eq=False):
         return self.parent or self.name
 
     def tolerates_all_of(
-        self, taints: Sequence[DeviceTaint] | None, *, all_have_effects: bool = False
+        self, taints: Sequence[device_objects.DeviceTaint] | None, *, all_have_effects: bool = False
     ) -> bool:
         """Whether the request tolerates all of these taints. Taints with an unknown effect count
         only with ``all_have_effects``."""
@@ -70,7 +59,7 @@ class Request(Struct, frozen=True, eq=False):
         )
 
 
-def alternatives_of(device_request: DeviceRequest) -> Sequence[Request]:
+def alternatives_of(device_request: device_objects.DeviceRequest) -> Sequence[Request]:
     """The alternatives of a request in their order. A request without alternatives is its only
     alternative."""
     if device_request.first_available:
@@ -78,12 +67,12 @@ def alternatives_of(device_request: DeviceRequest) -> Sequence[Request]:
             _request(each, each.name, device_request.name, None)
             for each in device_request.first_available
         ]
-    exactly = device_request.exactly or ExactDeviceRequest()
+    exactly = device_request.exactly or device_objects.ExactDeviceRequest()
     return [_request(exactly, device_request.name, "", exactly.admin_access)]
 
 
 def _request(
-    device_request: ExactDeviceRequest | DeviceSubRequest,
+    device_request: device_objects.ExactDeviceRequest | device_objects.DeviceSubRequest,
     name: str,
     parent: str,
     admin: bool | None,
@@ -105,7 +94,9 @@ def _request(
     )
 
 
-def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
+def _tolerates(
+    toleration: device_objects.DeviceToleration, taint: device_objects.DeviceTaint
+) -> bool:
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:
@@ -161,7 +152,7 @@ class Constraint(Protocol):
 
 
 def constraint(
-    declared: DeviceConstraint, claim: str, index: int, attributes: Attributes
+    declared: device_objects.DeviceConstraint, claim: str, index: int, attributes: Attributes
 ) -> Constraint:
     """Raises AllocationError for an unknown kind of constraint."""
     names = frozenset(declared.requests or ())
@@ -242,14 +233,14 @@ class Alternative(Struct, eq=False):
     """One alternative of a request, with all that follows from the cluster before the search."""
 
     request: Request
-    device_class: DeviceClass
+    device_class: device_objects.DeviceClass
     device_count: int
     #: The devices that a request for all devices gets.
     all_devices: Sequence[Candidate] = ()
 
     @property
     def wants_all(self) -> bool:
-        return self.request.mode == ALL_DEVICES
+        return self.request.mode == device_objects.ALL_DEVICES
 
 
 class AssignedDevice(Struct, frozen=True, eq=False):

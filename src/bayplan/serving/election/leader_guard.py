@@ -8,23 +8,12 @@ standby keeps its caches current.
 from collections.abc import AsyncIterator, Callable
 from typing import Any, final
 
+from bayplan import ports
 from bayplan.api.objects import ApiObject, Pod
-from bayplan.ports import (
-    ApiError,
-    Ask,
-    AskExtender,
-    Cluster,
-    EmitEvent,
-    ExtenderAnswer,
-    Listing,
-    PatchPodGroupStatus,
-    PatchPodStatus,
-    WatchEvent,
-)
 from bayplan.state.pods import PodInfo
 
 
-class NotLeaderError(ApiError):
+class NotLeaderError(ports.ApiError):
     """This replica may not write; nothing was sent."""
 
     def __init__(self) -> None:
@@ -35,17 +24,17 @@ class NotLeaderError(ApiError):
 class FencedCluster:
     """ports.Cluster whose writes are refused unless ``may_act``."""
 
-    def __init__(self, cluster: Cluster, may_act: Callable[[], bool]) -> None:
+    def __init__(self, cluster: ports.Cluster, may_act: Callable[[], bool]) -> None:
         self._cluster = cluster
         self._may_act = may_act
 
     async def sleep(self, seconds: float) -> None:
         await self._cluster.sleep(seconds)
 
-    async def list(self, kind: str) -> Listing:
+    async def list(self, kind: str) -> ports.Listing:
         return await self._cluster.list(kind)
 
-    def watch(self, kind: str, resource_version: str) -> AsyncIterator[WatchEvent]:
+    def watch(self, kind: str, resource_version: str) -> AsyncIterator[ports.WatchEvent]:
         return self._cluster.watch(kind, resource_version)
 
     async def get_pod(self, namespace: str, name: str) -> Pod:
@@ -72,15 +61,15 @@ class FencedCluster:
         self._check()
         await self._cluster.delete_object(kind, namespace, name, uid)
 
-    async def patch_pod_status(self, patch: PatchPodStatus) -> None:
+    async def patch_pod_status(self, patch: ports.PatchPodStatus) -> None:
         self._check()
         await self._cluster.patch_pod_status(patch)
 
-    async def patch_group_status(self, patch: PatchPodGroupStatus) -> None:
+    async def patch_group_status(self, patch: ports.PatchPodGroupStatus) -> None:
         self._check()
         await self._cluster.patch_group_status(patch)
 
-    async def create_event(self, event: EmitEvent) -> None:
+    async def create_event(self, event: ports.EmitEvent) -> None:
         self._check()
         await self._cluster.create_event(event)
 
@@ -94,10 +83,10 @@ class FencedCluster:
             raise NotLeaderError
 
 
-def fenced_ask(ask: Ask, may_act: Callable[[], bool]) -> Ask:
+def fenced_ask(ask: ports.Ask, may_act: Callable[[], bool]) -> ports.Ask:
     """Call extenders only as leader, because they bind pods and reserve resources."""
 
-    async def guarded_ask(question: AskExtender) -> ExtenderAnswer:
+    async def guarded_ask(question: ports.AskExtender) -> ports.ExtenderAnswer:
         if not may_act():
             raise NotLeaderError
         return await ask(question)

@@ -17,20 +17,9 @@ from bayplan.adapters.embedded.pod_amounts import (
     requests_part,
 )
 from bayplan.adapters.embedded.versioned_store import VersionedStore
+from bayplan.api import device_objects
 from bayplan.api.admission_objects import ScopeRequirement
 from bayplan.api.amounts import Amount, AmountsByResource, amount_of, amounts_of, total
-from bayplan.api.device_objects import (
-    ALL_DEVICES,
-    DEVICE_CLASS,
-    DEVICE_CLASS_RESOURCE_PREFIX,
-    EXACT_COUNT,
-    EXTENDED_RESOURCE_CLAIM_ANNOTATION,
-    RESOURCE_CLAIM,
-    DeviceClass,
-    DeviceSubRequest,
-    ExactDeviceRequest,
-    ResourceClaim,
-)
 from bayplan.api.object_meta import controller_of, resource_of
 from bayplan.api.objects import (
     PERSISTENT_VOLUME_CLAIM,
@@ -168,7 +157,7 @@ class PodUsage:
 def _is_scalar_request(name: str) -> bool:
     if name.startswith((HUGEPAGES_PREFIX, f"{REQUESTS}{HUGEPAGES_PREFIX}")):
         return True
-    is_devices = name.startswith(f"{REQUESTS}{DEVICE_CLASS_RESOURCE_PREFIX}")
+    is_devices = name.startswith(f"{REQUESTS}{device_objects.DEVICE_CLASS_RESOURCE_PREFIX}")
     return name.startswith(REQUESTS) and (not is_native(name) or is_devices)
 
 
@@ -332,7 +321,7 @@ class ServiceUsage(ObjectCount):
 
 
 _DEVICES_OF_CLASS = ".deviceclass.resource.k8s.io/devices"
-_IMPLICIT = f"{REQUESTS}{DEVICE_CLASS_RESOURCE_PREFIX}"
+_IMPLICIT = f"{REQUESTS}{device_objects.DEVICE_CLASS_RESOURCE_PREFIX}"
 #: The number of devices that a request for all devices is charged with: the most that one claim
 #: can get.
 _CHARGED_FOR_ALL = 32
@@ -345,7 +334,7 @@ class DeviceClaimUsage(ObjectCount):
     _owner_kind: ClassVar = ("v1", "Pod")
 
     def __init__(self, store: VersionedStore, pods: PodUsage) -> None:
-        super().__init__(RESOURCE_CLAIM)
+        super().__init__(device_objects.RESOURCE_CLAIM)
         self._store = store
         self._pods = pods
 
@@ -354,13 +343,13 @@ class DeviceClaimUsage(ObjectCount):
         resources = self._extended_resources() if any(map(_is_scalar_request, names)) else {}
         extended = {f"{REQUESTS}{resource}" for resource in resources.values()}
         implicit = {f"{_IMPLICIT}{name}" for name in resources}
-        own = {count_name(RESOURCE_CLAIM), *extended, *implicit}
+        own = {count_name(device_objects.RESOURCE_CLAIM), *extended, *implicit}
         return [name for name in names if name in own or name.endswith(_DEVICES_OF_CLASS)]
 
     def usage(self, content: Content, decoded: ApiObject) -> AmountsByResource:
-        claim = cast(ResourceClaim, decoded)
+        claim = cast(device_objects.ResourceClaim, decoded)
         devices = total(_devices_of(claim))
-        usage = {count_name(RESOURCE_CLAIM): ONE}
+        usage = {count_name(device_objects.RESOURCE_CLAIM): ONE}
         usage |= {f"{name}{_DEVICES_OF_CLASS}": amount for name, amount in devices.items()}
         resources = self._extended_resources()
         of_pod = self._usage_of_owner(claim)
@@ -375,18 +364,21 @@ class DeviceClaimUsage(ObjectCount):
 
     def _extended_resources(self) -> dict[str, str]:
         """Device class → the extended resource that it stands for."""
-        classes = [cast(DeviceClass, one.object) for one in self._store.all(DEVICE_CLASS)]
+        classes = [
+            cast(device_objects.DeviceClass, one.object)
+            for one in self._store.all(device_objects.DEVICE_CLASS)
+        ]
         return {
             each.metadata.name: each.spec.extended_resource_name
             for each in classes
             if each.spec.extended_resource_name
         }
 
-    def _usage_of_owner(self, claim: ResourceClaim) -> AmountsByResource:
+    def _usage_of_owner(self, claim: device_objects.ResourceClaim) -> AmountsByResource:
         """What the pod is charged for already, if the scheduler made the claim for its extended
         resources."""
         annotations = claim.metadata.annotations or {}
-        if annotations.get(EXTENDED_RESOURCE_CLAIM_ANNOTATION) != "true":
+        if annotations.get(device_objects.EXTENDED_RESOURCE_CLAIM_ANNOTATION) != "true":
             return {}
         owner = controller_of(claim.metadata)
         if owner is None or (owner.api_version, owner.kind) != self._owner_kind:
@@ -397,7 +389,7 @@ class DeviceClaimUsage(ObjectCount):
         return self._pods.usage(stored.content, stored.object)
 
 
-def _devices_of(claim: ResourceClaim) -> Iterable[AmountsByResource]:
+def _devices_of(claim: device_objects.ResourceClaim) -> Iterable[AmountsByResource]:
     """Device class → number of devices, for each request of a claim."""
     for request in claim.spec.devices.requests or ():
         if request.first_available:
@@ -410,8 +402,10 @@ def _devices_of(claim: ResourceClaim) -> Iterable[AmountsByResource]:
             yield {request.exactly.device_class_name: Amount(_device_count(request.exactly))}
 
 
-def _device_count(request: ExactDeviceRequest | DeviceSubRequest) -> int:
+def _device_count(
+    request: device_objects.ExactDeviceRequest | device_objects.DeviceSubRequest,
+) -> int:
     """The number of devices, in billionths."""
-    if request.allocation_mode == ALL_DEVICES:
+    if request.allocation_mode == device_objects.ALL_DEVICES:
         return _CHARGED_FOR_ALL * NANOS
-    return request.count * NANOS if request.allocation_mode == EXACT_COUNT else 0
+    return request.count * NANOS if request.allocation_mode == device_objects.EXACT_COUNT else 0

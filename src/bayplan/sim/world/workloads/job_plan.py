@@ -11,31 +11,24 @@ from itertools import islice
 
 from bayplan.clock import epoch_of
 from bayplan.objects.keys import Content, key_of
-from bayplan.sim.input.jobs import (
-    BACKOFF_LIMIT,
-    JobTally,
-    completion_index,
-    is_over,
-    meets_success_policy,
-    new_pods,
-    other_manager,
-    replaces_failed_only,
-)
+from bayplan.sim.input import jobs
 from bayplan.sim.world.workloads.plans import OwnedPods, Plan, Surroundings, ranked_for_removal
 
 #: A moment that is nearer than this counts as reached, because times since 1970 are not exact.
 _NEAR_SECONDS = 1e-3
 
 
-def job_plan(job: Content, pods: OwnedPods, tally: JobTally, surroundings: Surroundings) -> Plan:
+def job_plan(
+    job: Content, pods: OwnedPods, tally: jobs.JobTally, surroundings: Surroundings
+) -> Plan:
     """The next pass over a Job. A patch of the plan sets the condition that ends the Job."""
-    if job["metadata"].get("deletionTimestamp") or is_over(job) or other_manager(job):
+    if job["metadata"].get("deletionTimestamp") or jobs.is_over(job) or jobs.other_manager(job):
         return Plan()
     active = pods.active
     failure = _failure(job, tally, surroundings.now_seconds)
     if failure:
         return _end(job, pods, _ended(job, "Failed", failure, tally))
-    if meets_success_policy(job, tally):
+    if jobs.meets_success_policy(job, tally):
         met = {"type": "SuccessCriteriaMet", "status": "True", "reason": "SuccessPolicy"}
         return _end(job, pods, _ended(job, "Complete", "SuccessPolicy", tally, met))
     if job["spec"].get("suspend"):
@@ -47,7 +40,7 @@ def job_plan(job: Content, pods: OwnedPods, tally: JobTally, surroundings: Surro
     if surplus:
         plan = Plan(delete=[key_of(pod) for pod in surplus])
     else:
-        missing = limit - len(active) - len(pods.terminating) * replaces_failed_only(job)
+        missing = limit - len(active) - len(pods.terminating) * jobs.replaces_failed_only(job)
         plan = _creations(job, pods, tally, surroundings, missing=missing)
     deadline = deadline_seconds(job, tally.resumed_seconds)
     times = [time for time in (plan.next_seconds, deadline) if time is not None]
@@ -78,7 +71,7 @@ def _end(job: Content, pods: OwnedPods, patch: Content) -> Plan:
 
 
 def _creations(
-    job: Content, pods: OwnedPods, tally: JobTally, surroundings: Surroundings, *, missing: int
+    job: Content, pods: OwnedPods, tally: jobs.JobTally, surroundings: Surroundings, *, missing: int
 ) -> Plan:
     """New pods, without those that are delayed after a failure."""
     now_seconds = surroundings.now_seconds + _NEAR_SECONDS
@@ -88,10 +81,10 @@ def _creations(
     if not is_per_index and tally.backoff.end_seconds > now_seconds:
         return Plan(next_seconds=tally.backoff.end_seconds)
     names, is_taken = surroundings.names(job), _taken(key_of(job).namespace, surroundings)
-    made = new_pods(job, tally, pods.active.values(), names=names, is_taken=is_taken)
+    made = jobs.new_pods(job, tally, pods.active.values(), names=names, is_taken=is_taken)
     plan = Plan()
     for pod in islice(made, missing):
-        index = completion_index(pod)
+        index = jobs.completion_index(pod)
         backoff = tally.index_backoffs.get(index) if is_per_index and index is not None else None
         if backoff is None or backoff.end_seconds <= now_seconds:
             plan.create.append(pod)
@@ -104,7 +97,7 @@ def _taken(namespace: str, surroundings: Surroundings) -> Callable[[str], bool]:
     return lambda name: surroundings.was_named(namespace, name)
 
 
-def _failure(job: Content, tally: JobTally, now_seconds: float) -> str:
+def _failure(job: Content, tally: jobs.JobTally, now_seconds: float) -> str:
     """Why the Job fails; "": it goes on."""
     spec = job["spec"]
     if tally.failure:
@@ -112,7 +105,7 @@ def _failure(job: Content, tally: JobTally, now_seconds: float) -> str:
     is_per_index = spec.get("backoffLimitPerIndex") is not None
     limit = spec.get("backoffLimit")
     if limit is None:
-        limit = None if is_per_index else BACKOFF_LIMIT
+        limit = None if is_per_index else jobs.BACKOFF_LIMIT
     if limit is not None and tally.failed_count > limit:
         return "BackoffLimitExceeded"
     deadline = deadline_seconds(job, tally.resumed_seconds)
@@ -127,7 +120,7 @@ def _failure(job: Content, tally: JobTally, now_seconds: float) -> str:
     return ""
 
 
-def _is_complete(job: Content, active_count: int, tally: JobTally) -> bool:
+def _is_complete(job: Content, active_count: int, tally: jobs.JobTally) -> bool:
     if active_count:
         return False
     completions: int | None = job["spec"].get("completions")
@@ -136,7 +129,7 @@ def _is_complete(job: Content, active_count: int, tally: JobTally) -> bool:
     return _successes(job, tally) >= completions
 
 
-def _active_limit(job: Content, active_count: int, tally: JobTally) -> int:
+def _active_limit(job: Content, active_count: int, tally: jobs.JobTally) -> int:
     """The number of pods that are to be active now."""
     spec = job["spec"]
     parallelism: int = 1 if spec.get("parallelism") is None else spec["parallelism"]
@@ -145,7 +138,7 @@ def _active_limit(job: Content, active_count: int, tally: JobTally) -> int:
     return max(min(parallelism, spec["completions"] - _successes(job, tally)), 0)
 
 
-def _successes(job: Content, tally: JobTally) -> int:
+def _successes(job: Content, tally: jobs.JobTally) -> int:
     if job["spec"].get("completionMode") != "Indexed":
         return tally.succeeded_count
     return len(tally.succeeded_indexes)
@@ -159,7 +152,7 @@ def _surplus(job: Content, active: Iterable[Content], count: int) -> Sequence[Co
     seen: dict[int, Content] = {}
     surplus: list[Content] = []
     for pod in active:
-        index = completion_index(pod)
+        index = jobs.completion_index(pod)
         if index is None or index in seen or index >= completions:
             surplus.append(pod)
         else:
@@ -170,7 +163,7 @@ def _surplus(job: Content, active: Iterable[Content], count: int) -> Sequence[Co
 
 
 def _ended(
-    job: Content, condition: str, reason: str, tally: JobTally, *interim: Content
+    job: Content, condition: str, reason: str, tally: jobs.JobTally, *interim: Content
 ) -> Content:
     """The patch of a Job that has ended. ``interim``: the conditions that come before the last
     one."""
