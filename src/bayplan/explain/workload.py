@@ -15,11 +15,11 @@ from bayplan.explain.explainer import explain_pod
 from bayplan.explain.explanation import Explanation, WorkloadPods
 from bayplan.explain.fixes.owners import Owners, owners_of
 from bayplan.model.cluster_model import ClusterModel
-from bayplan.model.unjudged import why_no_pods
 from bayplan.objects.keys import DEFAULT_NAMESPACE, ObjectKey
 from bayplan.objects.workloads import pod_name
 from bayplan.problems import suggestion
 from bayplan.sim.input.controller_kinds import CONTROLLERS
+from bayplan.sim.input.idle_controllers import why_no_pods
 from bayplan.state.pods import PodInfo
 
 POD_GROUP = "podgroup"

@@ -134,6 +134,12 @@ def read_additions(
     added = [(key, each) for key, each in created.objects if key not in present]
     pods = [cast(Pod, each) for key, each in added if key.kind == POD]
     pending = [pod for pod in pods if not pod.spec.node_name]
+    unjudged = tuple(
+        one
+        for one in _unjudged(own, added, present, workload.ignored_kinds)
+        if one.message != NO_FURTHER_PODS or not created.refused_pods
+    )
+    said = {f"{one.object} {one.message}" for one in unjudged}
     return Additions(
         objects=(
             *((key.kind, each) for key, each in added if key.kind != POD),
@@ -142,16 +148,12 @@ def read_additions(
         pods=tuple(pending),
         notes=(
             *errors.remarks,
-            *created.notes,
+            *(note for note in created.notes if note not in said),
             *_needed(own, taken),
             *(f"{key} {_TAKEN_NOTE}" for key in taken),
             *(f"{key} {_UNCHANGED_NOTE}" for key in unchanged),
         ),
-        unjudged=tuple(
-            one
-            for one in _unjudged(own, added, present, workload.ignored_kinds)
-            if one.message != NO_FURTHER_PODS or not created.refused_pods
-        ),
+        unjudged=unjudged,
         scheduler_name=scheduler_name,
         refused_pods=created.refused_pods,
     )

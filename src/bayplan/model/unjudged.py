@@ -9,24 +9,14 @@ from typing import final
 
 from msgspec import Struct, field
 
-from bayplan.api.objects import (
-    DAEMON_SET,
-    DEPLOYMENT,
-    JOB,
-    POD,
-    REPLICA_SET,
-    REPLICATION_CONTROLLER,
-    STATEFUL_SET,
-)
+from bayplan.api.objects import DAEMON_SET, POD
 from bayplan.objects.keys import Content, ObjectKey
 from bayplan.sim.input.controller_kinds import CONTROLLERS
-from bayplan.sim.input.jobs import end_of, other_manager
+from bayplan.sim.input.idle_controllers import why_no_pods
 from bayplan.sim.input.object_checks import has_containers
 from bayplan.sim.input.workload import has_ended
 
 NO_FURTHER_PODS = "needs no further pods"
-_QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
-_REPLICATED = (DEPLOYMENT, REPLICA_SET, STATEFUL_SET, REPLICATION_CONTROLLER)
 
 
 @final
@@ -38,32 +28,6 @@ class UnjudgedWorkload(Struct, frozen=True, kw_only=True, rename="camel"):
     message: str
     #: Whether the object has pods of which nothing is known.
     hides_pods: bool = field(default=False, name="hidesPods")
-
-
-def why_no_pods(key: ObjectKey, content: Content) -> str:
-    """Why a workload controller of a cluster needs no pod; "": nothing in its spec says so."""
-    spec = content.get("spec") or {}
-    if content.get("metadata", {}).get("deletionTimestamp"):
-        return "is being deleted (metadata.deletionTimestamp)"
-    if key.kind == JOB and spec.get("suspend"):
-        labels = content.get("metadata", {}).get("labels") or {}
-        queue = labels.get(_QUEUE_LABEL)
-        until = f"Kueue admits it from queue {queue}" if queue else "it is resumed"
-        return f"is suspended (spec.suspend): it has no pods until {until}"
-    if key.kind == JOB and (end := end_of(content)) is not None:
-        why = f" ({end['reason']})" if end.get("reason") else ""
-        ends = "failed" if end["type"] in ("Failed", "FailureTarget") else "is complete"
-        return f"{ends}{why}: it makes no more pods"
-    if key.kind == JOB and (manager := other_manager(content)):
-        return f"is left to {manager} (spec.managedBy): no pods are made for it here"
-    if key.kind == DEPLOYMENT and spec.get("paused"):
-        return "is paused (spec.paused): it makes no new ReplicaSet until it is resumed"
-    if key.kind in _REPLICATED and spec.get("replicas") == 0:
-        return "has spec.replicas 0, so it has no pods"
-    if key.kind == JOB and 0 in (spec.get("completions"), spec.get("parallelism")):
-        name = "completions" if spec.get("completions") == 0 else "parallelism"
-        return f"has spec.{name} 0, so it has no pods"
-    return ""
 
 
 def unjudged(

@@ -24,6 +24,7 @@ from bayplan.objects.object_store import ObjectStore
 from bayplan.sim.input.adoption import adopt_pods
 from bayplan.sim.input.controller_kinds import CONTROLLERS
 from bayplan.sim.input.errors import InputError, InputErrors
+from bayplan.sim.input.idle_controllers import notes_of_idle
 from bayplan.sim.input.object_checks import (
     CONFIGURATION,
     LIMIT_RANGE_KIND,
@@ -350,12 +351,17 @@ class _Loader:
         self._notes += adopt_pods(timeline.index)
         own = [(key, timeline.index[key], place) for key, place in keys if key is not None]
         whole: list[Content] = []
+        idle: list[Content] = []
         for key, content, place in own:
             if key.kind not in CONTROLLERS:
                 whole.append(content)
                 continue
             controller = timeline.with_ended_pods(content)
-            whole += [controller, *timeline.pods_of(controller, place)]
+            made = timeline.pods_of(controller, place)
+            whole += [controller, *made]
+            if not made and not (content["spec"].get("paused") and _owns(timeline, content)):
+                idle.append(controller)
+        self._notes += notes_of_idle(idle)
         # Pods that have ended were in the index only so that their controllers could count them.
         there: list[Content] = []
         for content in whole:
@@ -380,6 +386,10 @@ class _Loader:
             for at, one in self._arrivals
             if (key := timeline.add(one.content, one.place)) is not None
         ]
+
+
+def _owns(timeline: StepSequence, controller: Content) -> bool:
+    return bool(timeline.index.owned_by(controller))
 
 
 def _in_order_of_creation(contents: Iterable[Content]) -> list[Content]:
