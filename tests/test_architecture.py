@@ -68,6 +68,8 @@ BANNED_WORDS = frozenset(
         "spared",
         "picks",
         "standing",
+        "parked",
+        "gathering",
     ]
 )
 # Endings of participles; irregular ones are whole words. No class is named by a participle.

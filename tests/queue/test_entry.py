@@ -6,8 +6,8 @@ from bayplan.queue.entry import (
     ENTERED_QUEUES,
     PENDING_QUEUES,
     TRANSITIONS,
-    Cause,
     State,
+    Trigger,
     counted_as,
     next_state,
     pod_entry,
@@ -55,7 +55,7 @@ def test_every_state_has_a_row_in_the_table() -> None:
 
 
 def test_every_cause_has_a_transition_from_some_state() -> None:
-    assert {cause for row in TRANSITIONS.values() for cause in row} == set(Cause)
+    assert {trigger for row in TRANSITIONS.values() for trigger in row} == set(Trigger)
 
 
 def test_every_state_is_reached_from_absent() -> None:
@@ -75,7 +75,7 @@ def test_every_entry_can_leave_the_queue(state: State) -> None:
 
 def test_a_transition_outside_of_the_table_raises() -> None:
     with pytest.raises(AssertionError, match="nothing in state ACTIVE can be BACKOFF_OVER"):
-        next_state(State.ACTIVE, Cause.BACKOFF_OVER)
+        next_state(State.ACTIVE, Trigger.BACKOFF_OVER)
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,10 @@ from bayplan.framework.events import (
     QueueingHint,
 )
 from bayplan.queue.entry import (
-    Cause,
     Entry,
     QueuedPodGroupInfo,
     State,
+    Trigger,
     group_entry,
     pod_entry,
 )
@@ -380,10 +380,10 @@ class Setting:
         entry = pod_entry(one)
         entry.state = State.IN_FLIGHT
         causes = {
-            State.ACTIVE: Cause.WOKEN,
-            State.BACKOFF: Cause.WOKEN_EARLY,
-            State.ERROR_BACKOFF: Cause.ERRED,
-            State.UNSCHEDULABLE: Cause.REJECTED,
+            State.ACTIVE: Trigger.WOKEN,
+            State.BACKOFF: Trigger.WOKEN_EARLY,
+            State.ERROR_BACKOFF: Trigger.ERRED,
+            State.UNSCHEDULABLE: Trigger.REJECTED,
         }
         self.sub_queues.move(entry, causes[state], "test")
         return entry

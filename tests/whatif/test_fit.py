@@ -6,7 +6,7 @@ from msgspec.structs import replace
 import bayplan
 from bayplan.problems import BadInputError
 from bayplan.whatif.fit import fit, max_fit
-from bayplan.whatif.text import WaitingPods
+from bayplan.whatif.text import PendingPodCounts
 from tests.kit.manifests import Content, node, pod, pod_group, priority_class
 from tests.sim.manifests import controller, template
 from tests.whatif.clusters import (
@@ -66,10 +66,10 @@ def test_pods_of_the_cluster_that_wait_are_placed_first() -> None:
     with model.trial():
         answer = fit(model, workload)
     assert not answer.fits
-    assert answer.waiting == WaitingPods(placed=1, waiting=1)
+    assert answer.waiting == PendingPodCounts(placed=1, waiting=1)
     answer = fit(model, workload, ignores_waiting=True)
     assert answer.fits
-    assert answer.waiting == WaitingPods(waiting=2, is_ignored=True)
+    assert answer.waiting == PendingPodCounts(waiting=2, is_ignored=True)
 
 
 def test_a_pod_of_another_scheduler_is_refused() -> None:

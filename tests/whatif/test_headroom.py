@@ -5,7 +5,7 @@ import pytest
 from bayplan.api.objects import POD
 from bayplan.api.pod_groups import BUILT_IN_KINDS
 from bayplan.whatif.headroom import headroom
-from bayplan.whatif.text import WaitingPods
+from bayplan.whatif.text import PendingPodCounts
 from tests.kit.manifests import node, pod, pod_group
 from tests.sim.manifests import controller
 from tests.whatif.clusters import additions_to, cluster_of, deployment, model_of
@@ -19,7 +19,7 @@ def test_each_shape_is_counted_alone() -> None:
     answer = headroom(model, additions, BUILT_IN_KINDS)
     assert {one.shape: one.max.count for one in answer.shapes} == {"small": 8, "large": 2, "web": 4}
     assert [one.requests for one in answer.shapes] == [{"cpu": 1000}, {"cpu": 3000}, {"cpu": 2000}]
-    assert answer.waiting == WaitingPods(waiting=1)
+    assert answer.waiting == PendingPodCounts(waiting=1)
     assert [each.metadata.name for each in model.objects(POD)] == ["waiting"]
 
 

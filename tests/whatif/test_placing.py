@@ -12,7 +12,7 @@ from bayplan.sim.input.what_if import NewNodes, Scaling, WhatIf
 from bayplan.whatif.comparison import WhatIfAnswer, what_if
 from bayplan.whatif.drain_each import Departures, drain_each, remove_each
 from bayplan.whatif.placing import Placer
-from bayplan.whatif.text import WaitingPods
+from bayplan.whatif.text import PendingPodCounts
 from tests.kit.manifests import Content, node, pod
 from tests.whatif.clusters import cluster_of, deployment, model_of, owned_pod
 
@@ -110,7 +110,7 @@ def test_the_answers_about_all_nodes_begin_with_the_cluster_at_rest() -> None:
     for question in (drain_each, remove_each):
         report = question(model_of(cluster_of(*objects, waits)))
         assert not report.departures[0].can_go
-        assert report.waiting == WaitingPods(placed=1)
+        assert report.waiting == PendingPodCounts(placed=1)
 
 
 @pytest.mark.parametrize("key", ["zoned", "zone", "topology.kubernetes.io/zones", "Zone"])

@@ -196,8 +196,8 @@ class State(IntEnum):
     IN_FLIGHT = 6
 
 
-class Cause(IntEnum):
-    """An event in the life of an entry."""
+class Trigger(IntEnum):
+    """What moves an entry from one state to the next: an event in its life."""
 
     #: The entry is new.
     ADDED = 0
@@ -224,46 +224,46 @@ class Cause(IntEnum):
 
 
 _WAITING: Final = {
-    Cause.WOKEN: State.ACTIVE,
-    Cause.WOKEN_EARLY: State.BACKOFF,
-    Cause.ERRED: State.ERROR_BACKOFF,
-    Cause.ACTIVATED: State.ACTIVE,
-    Cause.REFUSED: State.GATED,
-    Cause.DELETED: State.ABSENT,
+    Trigger.WOKEN: State.ACTIVE,
+    Trigger.WOKEN_EARLY: State.BACKOFF,
+    Trigger.ERRED: State.ERROR_BACKOFF,
+    Trigger.ACTIVATED: State.ACTIVE,
+    Trigger.REFUSED: State.GATED,
+    Trigger.DELETED: State.ABSENT,
 }
 _BACKING_OFF: Final = {
-    Cause.BACKOFF_OVER: State.ACTIVE,
-    Cause.ACTIVATED: State.ACTIVE,
-    Cause.REFUSED: State.GATED,
-    Cause.DELETED: State.ABSENT,
+    Trigger.BACKOFF_OVER: State.ACTIVE,
+    Trigger.ACTIVATED: State.ACTIVE,
+    Trigger.REFUSED: State.GATED,
+    Trigger.DELETED: State.ABSENT,
 }
 #: A pod can return after `FINISHED`, because its binding may fail.
 _COMING_BACK: Final = {
-    Cause.WOKEN: State.ACTIVE,
-    Cause.WOKEN_EARLY: State.BACKOFF,
-    Cause.ERRED: State.ERROR_BACKOFF,
-    Cause.REFUSED: State.GATED,
+    Trigger.WOKEN: State.ACTIVE,
+    Trigger.WOKEN_EARLY: State.BACKOFF,
+    Trigger.ERRED: State.ERROR_BACKOFF,
+    Trigger.REFUSED: State.GATED,
 }
 
-TRANSITIONS: Final[Mapping[State, Mapping[Cause, State]]] = {
-    State.ABSENT: {**_COMING_BACK, Cause.ADDED: State.ACTIVE},
+TRANSITIONS: Final[Mapping[State, Mapping[Trigger, State]]] = {
+    State.ABSENT: {**_COMING_BACK, Trigger.ADDED: State.ACTIVE},
     State.ACTIVE: {
-        Cause.POPPED: State.IN_FLIGHT,
+        Trigger.POPPED: State.IN_FLIGHT,
         # The group lost a member.
-        Cause.REFUSED: State.GATED,
-        Cause.DELETED: State.ABSENT,
+        Trigger.REFUSED: State.GATED,
+        Trigger.DELETED: State.ABSENT,
     },
     # While activeQ is empty, entries of backoffQ are popped (SchedulerPopFromBackoffQ).
-    State.BACKOFF: {**_BACKING_OFF, Cause.POPPED: State.IN_FLIGHT},
+    State.BACKOFF: {**_BACKING_OFF, Trigger.POPPED: State.IN_FLIGHT},
     State.ERROR_BACKOFF: _BACKING_OFF,
     State.UNSCHEDULABLE: _WAITING,
     State.GATED: _WAITING,
     State.IN_FLIGHT: {
         **_COMING_BACK,
-        Cause.REJECTED: State.UNSCHEDULABLE,
-        Cause.FINISHED: State.ABSENT,
+        Trigger.REJECTED: State.UNSCHEDULABLE,
+        Trigger.FINISHED: State.ABSENT,
         # The end of the attempt reports the entry as finished.
-        Cause.DELETED: State.IN_FLIGHT,
+        Trigger.DELETED: State.IN_FLIGHT,
     },
 }
 
@@ -300,19 +300,19 @@ def is_waiting(state: State) -> bool:
 
 
 #: `TRANSITIONS` by number, because the hash of an enumeration's member is slow.
-NEXT_STATES: Final = [[TRANSITIONS[state].get(cause) for cause in Cause] for state in State]
+NEXT_STATES: Final = [[TRANSITIONS[state].get(trigger) for trigger in Trigger] for state in State]
 
 
 #: The states of an entry after its pop and after its attempt.
-POPPED: Final = TRANSITIONS[State.ACTIVE][Cause.POPPED]
-FINISHED: Final = TRANSITIONS[POPPED][Cause.FINISHED]
+POPPED: Final = TRANSITIONS[State.ACTIVE][Trigger.POPPED]
+FINISHED: Final = TRANSITIONS[POPPED][Trigger.FINISHED]
 
 
-def is_possible(state: State, cause: Cause) -> bool:
-    return NEXT_STATES[state][cause] is not None
+def is_possible(state: State, trigger: Trigger) -> bool:
+    return NEXT_STATES[state][trigger] is not None
 
 
-def next_state(state: State, cause: Cause) -> State:
-    next_one = NEXT_STATES[state][cause]
-    assert next_one is not None, f"nothing in state {state.name} can be {cause.name}"
+def next_state(state: State, trigger: Trigger) -> State:
+    next_one = NEXT_STATES[state][trigger]
+    assert next_one is not None, f"nothing in state {state.name} can be {trigger.name}"
     return next_one

@@ -14,11 +14,11 @@ from bayplan.api.pod_groups import GroupKey
 from bayplan.framework.events import EVENT_UNSCHEDULED_POD_ADD
 from bayplan.framework.types import QueuedPodInfo
 from bayplan.queue.entry import (
-    Cause,
     Entry,
     QueuedPodGroupInfo,
     QueueGroup,
     State,
+    Trigger,
     group_entry,
     is_waiting,
     pod_entry,
@@ -85,7 +85,7 @@ class GroupEntries:
             lead.members[uid] = queued
             lead.is_complete = queue_group.is_complete
             self.open(lead)
-            self._sub_queues.move(self._entries[uid], Cause.ADDED, _POD_ADDED)
+            self._sub_queues.move(self._entries[uid], Trigger.ADDED, _POD_ADDED)
             return
         assert entry.group is not None
         entry.group.members[uid] = queued
@@ -147,7 +147,7 @@ class GroupEntries:
         if entry.state is State.IN_FLIGHT:
             entry.state = State.ABSENT
         else:
-            self._sub_queues.move(entry, Cause.DELETED, "")
+            self._sub_queues.move(entry, Trigger.DELETED, "")
         return queued
 
     # ---- the group changes ----------------------------------------------------------------
@@ -198,14 +198,14 @@ class GroupEntries:
         for uid in [uid for uid in entry.group.members if uid not in together]:
             queued = self.leave(entry, uid)
             self._entries[uid] = alone = pod_entry(queued, self._clock())
-            self._sub_queues.move(alone, Cause.ADDED, GROUP_CHANGED)
+            self._sub_queues.move(alone, Trigger.ADDED, GROUP_CHANGED)
 
     def _absorb(self, uid: str, queue_group: QueueGroup) -> None:
         """Move a pod from its own entry to the entry of its group."""
         alone = self._entries.get(uid)
         if alone is None or alone.group is not None or not is_waiting(alone.state):
             return
-        self._sub_queues.move(alone, Cause.DELETED, "")
+        self._sub_queues.move(alone, Trigger.DELETED, "")
         del self._entries[uid]
         self.join(alone.queued, queue_group)
 
@@ -222,4 +222,4 @@ class GroupEntries:
         if group.is_complete:
             self._requeue(entry, Strategy.AFTER_BACKOFF, GROUP_CHANGED)
         elif entry.state is not State.GATED:
-            self._sub_queues.move(entry, Cause.REFUSED, GROUP_CHANGED)
+            self._sub_queues.move(entry, Trigger.REFUSED, GROUP_CHANGED)

@@ -32,10 +32,10 @@ from bayplan.framework.types import QueuedPodInfo
 from bayplan.queue.entry import (
     FINISHED,
     PENDING_QUEUES,
-    Cause,
     Entry,
     QueuedPodGroupInfo,
     State,
+    Trigger,
     counted_as,
     is_possible,
     is_waiting,
@@ -209,7 +209,7 @@ class SchedulingQueue:
         # This does what `pod_entry` does, without a call for each pod.
         entry = Entry(pod.uid, queued, (queued,), sequence, now, State.ABSENT)
         self._entries[pod.uid] = entry
-        self._sub_queues.move(entry, Cause.ADDED, _POD_ADDED)
+        self._sub_queues.move(entry, Trigger.ADDED, _POD_ADDED)
 
     def update(
         self, old: PodInfo | None, new: PodInfo, events: Sequence[ClusterEvent] = ()
@@ -235,7 +235,7 @@ class SchedulingQueue:
         self.nominator.update_nominated_pod(old, new)
         self._sub_queues.refresh(entry)
         for change in changes:
-            if not is_possible(entry.state, Cause.WOKEN):
+            if not is_possible(entry.state, Trigger.WOKEN):
                 return
             strategy = strategy_of(self._hints, (queued,), [change])
             if strategy is not Strategy.SKIP:
@@ -255,7 +255,7 @@ class SchedulingQueue:
             self.groups.leave(entry, pod.uid)
             return
         del self._entries[entry.key]
-        self._sub_queues.move(entry, Cause.DELETED, "")
+        self._sub_queues.move(entry, Trigger.DELETED, "")
 
     def activate(self, pods: Iterable[PodInfo]) -> None:
         """Move pods to activeQ without an event and without backoff. Gated pods stay gated.
@@ -266,8 +266,8 @@ class SchedulingQueue:
             entry = self._entries.get(pod.uid)
             if entry is None:
                 continue
-            if is_possible(entry.state, Cause.ACTIVATED):
-                self._sub_queues.move(entry, Cause.ACTIVATED, _FORCE_ACTIVATE)
+            if is_possible(entry.state, Trigger.ACTIVATED):
+                self._sub_queues.move(entry, Trigger.ACTIVATED, _FORCE_ACTIVATE)
             elif entry.state is State.IN_FLIGHT:
                 self.in_flight.record_for(pod.uid, Change(EVENT_FORCE_ACTIVATE, None, pod))
 
@@ -404,8 +404,8 @@ class SchedulingQueue:
         # it is then called again as fast as the API server answers (docs/decisions/0005).
         in_flight.finish_all(uids)
         is_due = at_once or not self._sub_queues.backoff.is_running(entry)
-        cause = Cause.WOKEN if is_due else Cause.ERRED
-        self._sub_queues.move(entry, cause, SCHEDULE_ATTEMPT_FAILURE)
+        trigger = Trigger.WOKEN if is_due else Trigger.ERRED
+        self._sub_queues.move(entry, trigger, SCHEDULE_ATTEMPT_FAILURE)
 
     def add_equal_unschedulable(self, run: Sequence[QueuedPodInfo]) -> None:
         """As `add_unschedulable` for each pod of a run, which are in no group and were rejected by
@@ -467,15 +467,15 @@ class SchedulingQueue:
 
     def _requeue(self, entry: Entry, strategy: Strategy, event: str, *, anew: bool = False) -> None:
         if strategy is Strategy.SKIP:
-            cause = Cause.REJECTED
+            trigger = Trigger.REJECTED
         elif strategy is Strategy.IMMEDIATELY or not self._sub_queues.backoff.is_running(entry):
-            cause = Cause.WOKEN
+            trigger = Trigger.WOKEN
         else:
             # Upstream records no rejecting plugins for a group as a whole, and pops no entry
             # without them before its delay ends.
             pops_early = entry.group is None and entry.has_rejectors
-            cause = Cause.WOKEN_EARLY if pops_early else Cause.ERRED
-        self._sub_queues.move(entry, cause, event, anew=anew)
+            trigger = Trigger.WOKEN_EARLY if pops_early else Trigger.ERRED
+        self._sub_queues.move(entry, trigger, event, anew=anew)
 
     # ---- time -----------------------------------------------------------------------------
 
@@ -485,7 +485,7 @@ class SchedulingQueue:
         if due is None or due > now:
             return
         while (entry := self._sub_queues.first_backoff_over(now)) is not None:
-            self._sub_queues.move(entry, Cause.BACKOFF_OVER, BACKOFF_COMPLETE)
+            self._sub_queues.move(entry, Trigger.BACKOFF_OVER, BACKOFF_COMPLETE)
         if self._unschedulable.first_overdue(now) is None:
             return
         # A gated entry stays. The time to its next flush counts from this flush.

@@ -40,9 +40,9 @@ from bayplan.queue.entry import (
     PENDING_QUEUES,
     POPPED,
     QUEUES,
-    Cause,
     Entry,
     State,
+    Trigger,
     counted_as,
     is_possible,
     is_waiting,
@@ -624,17 +624,17 @@ class SubQueues:
 
     # ---- moves ----------------------------------------------------------------------------
 
-    def move(self, entry: Entry, cause: Cause, event: str, *, anew: bool = False) -> None:
-        """Move the entry to the state that follows ``cause``, or gate it if PreEnqueue rejects it.
+    def move(self, entry: Entry, trigger: Trigger, event: str, *, anew: bool = False) -> None:
+        """Move the entry to the state that follows ``trigger``. Gate it if PreEnqueue rejects it.
 
         ``event``: the label of the move in metrics. ``anew``: whether the move counts even if the
         entry stays unschedulable.
         """
         source = entry.state
-        target = NEXT_STATES[source][cause]
-        assert target is not None, f"nothing in state {source.name} can be {cause.name}"
+        target = NEXT_STATES[source][trigger]
+        assert target is not None, f"nothing in state {source.name} can be {trigger.name}"
         if not self._admission.admits(entry, target):
-            target = next_state(source, Cause.REFUSED)
+            target = next_state(source, Trigger.REFUSED)
         old_queue = self._of_state[source]
         sub_queue = self._of_state[target]
         if old_queue is not None:
@@ -660,9 +660,9 @@ class SubQueues:
             sizes.entities_entered[queue, event, kind] += 1
 
     def reject_equal(self, entries: Sequence[Entry], event: str) -> None:
-        """As `move` with `Cause.REJECTED` for equal pods that were popped, which the same plugins
+        """As `move` with `Trigger.REJECTED` for equal pods that were popped, which the same plugins
         rejected."""
-        target, count, sizes = next_state(POPPED, Cause.REJECTED), len(entries), self.sizes
+        target, count, sizes = next_state(POPPED, Trigger.REJECTED), len(entries), self.sizes
         for entry in entries:
             entry.state = target
         self.unschedulable.enter_equal(entries)
@@ -735,8 +735,8 @@ class SubQueues:
 
     def take_out(self, entry: Entry) -> bool:
         """Remove one entry out of order. False: PreEnqueue rejects it."""
-        if is_possible(entry.state, Cause.ACTIVATED):
-            self.move(entry, Cause.ACTIVATED, EVENT_FORCE_ACTIVATE.label)
+        if is_possible(entry.state, Trigger.ACTIVATED):
+            self.move(entry, Trigger.ACTIVATED, EVENT_FORCE_ACTIVATE.label)
         if entry.state is not State.ACTIVE:
             return False
         self._active.leave(entry)

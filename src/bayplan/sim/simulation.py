@@ -33,7 +33,7 @@ from bayplan.runner import Runner
 from bayplan.sim.input.workload import ExpansionMode, Workload
 from bayplan.sim.loop import run, running_loop, settled
 from bayplan.sim.output.collectors import (
-    Attempts,
+    AttemptCounts,
     group_results,
     reasons_to_wait,
     signature_results,
@@ -81,7 +81,7 @@ class Simulation:
         self._clock = ManualClock()
         self._state_log = None if put_entry is None else SimulatedStateLog(put_entry, self._clock)
         self._digest = DigestSink()
-        self._attempts = Attempts()
+        self._attempts = AttemptCounts()
         self._retry_outlook = RetryOutlook(self._clock)
         self._journal = Journal([self._digest, self._attempts, self._retry_outlook])
         self.scheduler = Scheduler(

@@ -40,7 +40,7 @@ from bayplan.sim.simulation import OnProgress
 from bayplan.state.pods import PodInfo, PodShape
 from bayplan.whatif import evictions
 from bayplan.whatif.placing import placed_first
-from bayplan.whatif.text import WaitingPods, note_lines
+from bayplan.whatif.text import PendingPodCounts, note_lines
 
 #: can-go: domains that cannot go come first; pods: domains with the most pods come first.
 SortKey = Literal["can-go", "name", "pods"]
@@ -123,7 +123,7 @@ class DepartureReport(Answer, frozen=True, kw_only=True):
     #: The nodes without the topology key, which belong to no domain.
     nodes_without_domain: int = 0
     #: The pods that wait in the cluster before anything goes.
-    waiting: WaitingPods = WaitingPods()
+    waiting: PendingPodCounts = PendingPodCounts()
     notes: tuple[str, ...] = ()
 
     def parts(self, *, is_wide: bool = False) -> list[RenderableType]:

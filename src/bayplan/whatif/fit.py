@@ -36,7 +36,7 @@ from bayplan.sim.input.sources import InputSource
 from bayplan.whatif.copies import Unit, single_unit
 from bayplan.whatif.placing import placed_first
 from bayplan.whatif.quotas import QuotaCheck
-from bayplan.whatif.text import WaitingPods, note_lines, unjudged_table
+from bayplan.whatif.text import PendingPodCounts, note_lines, unjudged_table
 
 #: The count at which `--max` stops by default.
 LIMIT = 10_000
@@ -115,7 +115,7 @@ class Fit(Answer, frozen=True, kw_only=True):
     #: The objects of the workload that have no pod which could be judged.
     unjudged: tuple[UnjudgedWorkload, ...] = ()
     #: The pods of the cluster that wait.
-    waiting: WaitingPods = WaitingPods()
+    waiting: PendingPodCounts = PendingPodCounts()
     notes: tuple[str, ...] = ()
 
     @property

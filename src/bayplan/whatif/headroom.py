@@ -24,7 +24,7 @@ from bayplan.model.unjudged import UnjudgedWorkload
 from bayplan.whatif.copies import Unit, units_of
 from bayplan.whatif.fit import LIMIT, MaxFit, check_schedulers, max_fit
 from bayplan.whatif.placing import placed_first
-from bayplan.whatif.text import WaitingPods, note_lines, unjudged_table
+from bayplan.whatif.text import PendingPodCounts, note_lines, unjudged_table
 
 #: See `headroom`.
 SortKey = Literal["file", "fit", "shape"]
@@ -61,7 +61,7 @@ class Headroom(Answer, frozen=True, kw_only=True):
     #: The objects among the shapes that have no pod which could be counted.
     unjudged: tuple[UnjudgedWorkload, ...] = ()
     #: The pods of the cluster that wait.
-    waiting: WaitingPods = WaitingPods()
+    waiting: PendingPodCounts = PendingPodCounts()
     notes: tuple[str, ...] = ()
 
     def parts(self, *, is_wide: bool = False) -> list[RenderableType]:

@@ -15,7 +15,7 @@ from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.daemon_pods import DaemonPod
 from bayplan.state.pods import PodInfo
 from bayplan.whatif.evictions import LeftOver, create_again, recreated
-from bayplan.whatif.text import WaitingPods
+from bayplan.whatif.text import PendingPodCounts
 
 #: The most rounds over the pods that wait. Each round after the first places a pod. More rounds
 #: would be needed only for long chains of pods, in which each pod requires the one before.
@@ -171,11 +171,11 @@ def _equal_key(pod: PodInfo) -> Hashable | None:
     return pod.shape, tuple(each.uid for each in pod.metadata.owner_references or ())
 
 
-def placed_first(model: ClusterModel, *, is_ignored: bool = False) -> WaitingPods:
+def placed_first(model: ClusterModel, *, is_ignored: bool = False) -> PendingPodCounts:
     """Bring a model to rest, before a question. ``is_ignored``: whether to leave the waiting pods
     untried."""
     if is_ignored:
-        return WaitingPods(waiting=len(model.pending()), is_ignored=True)
+        return PendingPodCounts(waiting=len(model.pending()), is_ignored=True)
     placer = Placer(model)
     placer.place_waiting()
-    return WaitingPods(placed=len(placer.moves()), waiting=len(model.pending()))
+    return PendingPodCounts(placed=len(placer.moves()), waiting=len(model.pending()))

@@ -14,7 +14,7 @@ from bayplan.model.unjudged import UnjudgedWorkload
 
 
 @final
-class WaitingPods(Value, frozen=True, kw_only=True):
+class PendingPodCounts(Value, frozen=True, kw_only=True):
     """The pods of the cluster that wait, when a question is asked."""
 
     #: The pods that were placed first, as the cluster's scheduler would place them.

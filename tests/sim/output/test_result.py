@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from bayplan.journal import BUG_PREFIX, AttemptRecord, BindingRecord, GateRecord, NoteRecord, Record
-from bayplan.sim.output.collectors import Attempts, group_results
+from bayplan.sim.output.collectors import AttemptCounts, group_results
 from bayplan.sim.output.result import (
     FailureResult,
     SimulationResult,
@@ -132,7 +132,7 @@ def attempt(pod: str, result: str, plugin: str = "Mine", message: str = "broken"
 
 
 def results(*records: Record) -> tuple[FailureResult, ...]:
-    failures = Attempts()
+    failures = AttemptCounts()
     for record in records:
         failures.write(record)
     return failures.failures()

@@ -113,7 +113,7 @@ class _Way:
 
 
 @final
-class Attempts:
+class AttemptCounts:
     """A journal sink: the number of attempts at each pod, and the failures by kind."""
 
     def __init__(self) -> None:
