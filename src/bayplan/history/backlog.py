@@ -29,7 +29,8 @@ from bayplan.history.timeline_fold import TimelineFold
 from bayplan.journal import Record
 
 LENGTH_MAX: Final = 15_000
-#: Items that the fold gets between two looks at the clock, and with a change beyond the bound.
+#: The number of items that the fold gets between two looks at the clock, and with each change
+#: beyond the bound.
 _PART, _FEW = 100, 4
 
 
@@ -42,10 +43,10 @@ class Backlog:
         self._now = clock.now
         self._items: deque[ObjectChange | Record | QueueLengths] = deque()
         self.fold = TimelineFold(origin_of(scheduler), scheduler.pod_groups.kinds)
-        #: Changes since the start that are forgotten.
+        #: The number of changes since the start that are forgotten.
         self.forgotten_count = 0
         self._changes_max = changes_max
-        #: The change after which the oldest ones are forgotten.
+        #: The change after which the oldest changes are forgotten.
         self._forget_at = changes_max + changes_max // 4
         #: See `journal.Sink.write`. Called at every attempt, so it is no function of Python.
         self.write: Callable[[Record], None] = self._items.append
@@ -55,11 +56,11 @@ class Backlog:
 
     @property
     def change_count(self) -> int:
-        """Changes since the start, without those that wait for the fold."""
+        """The number of changes since the start, without those that wait for the fold."""
         return self.forgotten_count + self.fold.change
 
     def seconds_until(self, now_seconds: float) -> float:
-        """Until when the fold has everything. ``now_seconds``: the present time."""
+        """The time up to which the fold has everything. ``now_seconds``: the present time."""
         return self.fold.seconds if self._items else now_seconds
 
     def close(self) -> None:
@@ -68,14 +69,14 @@ class Backlog:
         self.write = self._items.append
 
     def put(self, change: ObjectChange) -> None:
-        """An object changed. Raises what the fold raises."""
+        """Take a change of an object. Raises what the fold raises."""
         if change.kind in self.fold.kinds:
             self._items.append(change)
             if len(self._items) > LENGTH_MAX:
                 self._apply(_FEW)
 
     def look(self) -> None:
-        """Note the lengths of the queues: the last ones between two other items count."""
+        """Note the lengths of the queues. Between two other items, only the last lengths count."""
         if self._items and isinstance(self._items[-1], QueueLengths):
             self._items.pop()
         lengths = tuple(self._scheduler.queue.counts().values())

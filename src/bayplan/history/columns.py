@@ -57,7 +57,8 @@ class Columns:
 
     @classmethod
     def of(cls, *columns: Any) -> Self:
-        """From the columns in the order of their definitions: arrays, or equal numbers."""
+        """Make the rows from the columns, in the order of their definitions. A column is an array,
+        or one number for all rows."""
         return cls(np.stack(np.broadcast_arrays(*columns), axis=1).astype(np.int64))
 
     def __len__(self) -> int:
@@ -89,18 +90,18 @@ class Changes(Columns):
 
 
 class Lives(Columns):
-    """By pod. Changes that did not happen are `NEVER`."""
+    """The life of each pod. A change that did not happen is `NEVER`."""
 
     created = Column()
     gone = Column()
-    #: From when, and until when the pod has no node.
+    #: The change from which the pod has no node, and the change at which that ends.
     waits_from = Column()
     waits_to = Column()
     #: Its row in `Timeline.group_names`; -1: no group.
     group = Column()
-    #: 0: a pod of another scheduler, which never waits here.
+    #: Whether the pod is of this scheduler; 0: it is of another one, and never waits here.
     is_ours = Column()
-    #: How many attempts at the pod are forgotten.
+    #: The number of attempts at the pod that are forgotten.
     forgotten_attempts = Column()
 
 
@@ -138,7 +139,7 @@ class Verdicts(Columns):
     pod = Column()
     #: -1: none.
     cause = Column()
-    #: The next verdict about the pod, or when the pod waits no more.
+    #: The change of the next verdict about the pod, or the change at which it no longer waits.
     end = Column()
 
 
@@ -203,7 +204,7 @@ class Table(Generic[C]):
 
     @property
     def columns(self) -> C:
-        """All rows: a view, in which later calls of `set` show."""
+        """All rows, as a view that shows later calls of `set`."""
         if self._tail:
             count = len(self)
             if count > len(self._array):
@@ -218,7 +219,7 @@ class Table(Generic[C]):
         return self._columns(self._array[: self._count])
 
     def replace(self, columns: C) -> None:
-        """Views of the former rows keep the former rows."""
+        """Put other rows in place of these. Views of the former rows stay as they are."""
         self._array = np.array(columns.rows, self._array.dtype)
         self._count = len(columns)
         self._tail = []
@@ -226,7 +227,7 @@ class Table(Generic[C]):
 
 @final
 class PodRow(NamedTuple):
-    """What stays as it is about one pod; `Lives` has the rest."""
+    """The values of a pod that never change. `Lives` has the others."""
 
     #: "namespace/name"; a pod that is created again under its name is another row.
     name: str
@@ -238,7 +239,7 @@ class PodRow(NamedTuple):
     workload: str
     #: The row of its requests in `Timeline.amounts`.
     amounts: int
-    #: As the pod had them when it was created.
+    #: The labels of the pod at its creation.
     labels: Mapping[str, str]
 
 
@@ -267,7 +268,7 @@ class Tables:
 
 
 class Renumbering(NamedTuple):
-    """By old number: the new number; -1: forgotten."""
+    """The new number for each old number; -1: the row is forgotten."""
 
     changes: Rows
     pods: Rows
@@ -279,7 +280,7 @@ class Renumbering(NamedTuple):
 
 
 def forget_before(tables: Tables, first: int) -> Renumbering:
-    """Forget what ended before a change, and number the rest anew."""
+    """Forget what ended before a change, and number all other rows anew."""
     lives = tables.lives.columns
     pods = lives.gone >= first
     placements = tables.placements.columns
@@ -338,7 +339,7 @@ def forget_before(tables: Tables, first: int) -> Renumbering:
 
 
 class _Stays(NamedTuple):
-    """By old number: whether the row stays."""
+    """Whether a row stays, by its old number."""
 
     changes: Mask
     pods: Mask
@@ -351,13 +352,13 @@ class _Stays(NamedTuple):
 
 
 def _attempts_that_stay(attempts: Attempts, pods: Mask, first: int) -> Mask:
-    """Those since the first change, and the last one of each pod."""
+    """The attempts since the first change, and the last attempt at each pod."""
     is_last = _is_last_of(attempts.pod, len(pods))
     return pods[attempts.pod] & (is_last | (attempts.change >= first))
 
 
 def _is_last_of(of_pods: Rows, pod_count: int) -> Mask:
-    """By row: whether no later row is about the same pod."""
+    """For each row, whether no later row is about the same pod."""
     numbers = np.arange(len(of_pods))
     last = np.zeros(pod_count, np.int64)
     last[of_pods] = numbers
@@ -420,7 +421,7 @@ def _keep(tables: Tables, to: Renumbering, stays: _Stays) -> None:
 
 @final
 class _Moments:
-    """Old changes as new ones. A change that is forgotten becomes the next one that stays."""
+    """Maps old changes to new ones. A forgotten change becomes the next change that stays."""
 
     def __init__(self, stays: Mask) -> None:
         self._old = np.flatnonzero(stays)

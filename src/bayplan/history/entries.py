@@ -25,7 +25,7 @@ from bayplan.ports import EventType
 
 
 class Origin(Struct, frozen=True, kw_only=True, tag="origin", tag_field="line", array_like=True):
-    """Of which scheduler a log is: the first entry."""
+    """The first entry of a log, which describes its scheduler."""
 
     #: The names of the profiles.
     profiles: tuple[str, ...]
@@ -43,11 +43,12 @@ class ObjectChange(Struct, frozen=True, kw_only=True, gc=False):
     at_seconds: float
     type: EventType
     kind: str
-    #: The newest state, also of a deletion.
+    #: The newest state of the object, also for a deletion.
     object: ApiObject
     #: The version of the change.
     version: int = 0
-    #: As the API server has it; None: of a live cluster only decoded objects are remembered.
+    #: The content as the API server has it; None: the log of a live cluster has only decoded
+    #: objects.
     content: Content | None = None
 
     @property
@@ -77,11 +78,11 @@ class AttemptStart(
 
 
 class Decision(Struct, frozen=True, gc=False, tag="decision", tag_field="line", array_like=True):
-    """The journal has one record more. What the scheduler knows of a pod before the API server
-    reports it; without a uid, the record decides nothing about a pod."""
+    """The journal has one more record. The entry has what the scheduler knows of a pod before the
+    API server reports it. Without a uid, the record decides nothing about a pod."""
 
     uid: str = ""
-    #: The node on which the pod is assumed; "": on none.
+    #: The node on which the pod is assumed; "": it is on none.
     node: str = ""
     nominated_node: str = ""
 
@@ -99,7 +100,7 @@ Entry = Origin | ObjectChange | AttemptStart | Decision | QueueLengths
 
 
 def time_of(entry: Entry) -> float | None:
-    """The time of an entry in seconds; None: it is that of the entry before."""
+    """The time of an entry in seconds; None: it has the time of the entry before."""
     if isinstance(entry, ObjectChange | AttemptStart | QueueLengths):
         return entry.at_seconds
     return None
@@ -118,13 +119,15 @@ _Count = Annotated[int, Meta(ge=0)]
 
 
 class Head(Struct, frozen=True, kw_only=True, tag="head", tag_field="line", array_like=True):
-    """The first line of a file: what the log had before, and how many entries sum it up."""
+    """The first line of a file. It says what the log had before, and how many entries sum that
+    up."""
 
     #: The time of the last entry before this file.
     at_seconds: float = 0.0
     entry_count: _Count = 0
     record_count: _Count = 0
-    #: Entries that lead from nothing to the state at the beginning of this file. They follow.
+    #: The number of entries that lead from nothing to the state at the beginning of this file.
+    #: These entries follow the head.
     checkpoint_count: _Count = 0
 
 
@@ -187,7 +190,7 @@ class LineWriter:
         )
 
     def forget(self) -> None:
-        """The next lines begin a file, which is read without those before."""
+        """Begin a file, which is read without the lines before it."""
         self._contents.clear()
         self._newest.clear()
 

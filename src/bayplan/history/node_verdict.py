@@ -1,7 +1,7 @@
 """What one attempt says about one node: its rejection, each plugin's result, its scores and rank.
 
-The journal has only the best nodes of an attempt. Everything else follows from the cycle, at its
-end: of the attempt itself, or of its repetition.
+The journal has only the best nodes of an attempt. Everything else follows from a cycle at its end.
+That is the cycle of the attempt itself, or of its repetition.
 """
 
 from contextlib import ExitStack
@@ -142,7 +142,7 @@ def _alone(cycle: Cycle, position: int) -> tuple[PluginResult, ...]:
 
 
 def _take_off(cycle: Cycle, node: str, stack: ExitStack) -> None:
-    """Remove the pod from the node on which it was assumed: it would be in its own way."""
+    """Remove the pod from the node on which it was assumed, because it would be in its own way."""
     for pod in cycle.snapshot.node(node).pods:
         if pod.uid == cycle.pod.uid:
             stack.enter_context(cycle.snapshot.trial()).remove(pod)

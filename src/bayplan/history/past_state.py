@@ -29,7 +29,7 @@ class PastState:
     def __init__(self) -> None:
         #: None: unknown.
         self.origin: Origin | None = None
-        #: Of each kind in the order of the first entries.
+        #: The objects of each kind, in the order of their first entries.
         self.objects = ObjectStore[ApiObject]()
         #: The contents of objects whose content is in the log.
         self.contents: dict[ObjectKey, Content] = {}
@@ -39,7 +39,7 @@ class PastState:
         self.nominated: dict[str, str] = {}
 
     def copy(self) -> "PastState":
-        """A state of its own; objects are shared."""
+        """A separate state, which shares the objects."""
         copied = PastState()
         copied.origin = self.origin
         copied.objects, copied.contents = self.objects.copy(), dict(self.contents)
@@ -75,7 +75,7 @@ class PastState:
     # ---- looking in -------------------------------------------------------------------------
 
     def visible_objects(self) -> ObjectStore[ApiObject]:
-        """The objects without pods that have ended: as an informer sees them."""
+        """The objects without pods that have ended, as an informer sees them."""
         visible = self.objects.copy()
         for key, each in self.objects.items(POD):
             if isinstance(each, Pod) and is_terminal(each):

@@ -40,7 +40,7 @@ from bayplan.regular_files import lines_of_regular_file
 
 FILE_BYTES_MIN = 8 << 20
 TOTAL_BYTES_MAX = 1 << 30
-#: Lines that are written together.
+#: The number of lines that are written together.
 _BATCH = 512
 
 
@@ -80,7 +80,7 @@ class StateFiles:
         self._begin_file(0)
 
     def put(self, entry: Entry) -> None:
-        """Write the next entry, some entries later. Raises OSError."""
+        """Write the next entry. It reaches the file together with later ones. Raises OSError."""
         if self._is_full and isinstance(entry, AttemptStart) and not entry.learned_versions:
             with self._writing():
                 self._end_file()
@@ -128,7 +128,8 @@ class StateFiles:
 
     def _begin_file(self, number: int) -> None:
         self._number = number
-        # A reader must not take a part of a checkpoint for the whole: the file gets its name last.
+        # The file gets its name last, so that a reader does not take a part of a checkpoint for the
+        # whole.
         unfinished = self._folder / f"{number:06}.new"
         self._file = unfinished.open("wb")
         checkpoint = list(self._state.entries(self._seconds))

@@ -78,7 +78,8 @@ class SimulatedStateLog:
         self._now = clock.now
         #: The kinds that the scheduler follows.
         self._followed = frozenset[str]()
-        #: Kind → version of the last change that the scheduler gets, and that it has got.
+        #: Kind → the version of the last change that the scheduler will get, and of the last change
+        #: that it has got.
         self._made_versions: dict[str, int] = {}
         self._learned_versions: dict[str, int] = {}
         #: Kinds of which the scheduler has not learned all changes.
@@ -88,7 +89,8 @@ class SimulatedStateLog:
         self._lengths: tuple[int, ...] = ()
 
     def begin(self, scheduler: Scheduler, cluster: EmbeddedCluster) -> None:
-        """The scheduler and the API server begin to work. Their further changes are logged."""
+        """Begin to log, when the scheduler and the API server begin to work. Their further changes
+        are logged."""
         self._followed = frozenset((NODE, POD, *scheduler.kinds, *scheduler.group_kinds))
         self._queue = scheduler.queue
         self._cluster = cluster

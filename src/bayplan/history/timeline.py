@@ -1,10 +1,10 @@
 """The timeline of a run: its changes as columns, and the state of the cluster at any change.
 
-Each lifetime is a row with the number of the change that began it and of the change that ended it:
-of a pod, of its waiting, of a placement, of a version of a node, of a verdict about a pod. What is
-there at change c is `start <= c < end`, one comparison of columns. So the state at any change takes
-milliseconds. It equals the state in which a simulation ends
-that stops at the time of this change (`simulate --until`); tests compare both.
+Each lifetime is a row with the number of the change that began it and of the change that ended it.
+There are lifetimes of pods, of waits, of placements, of versions of nodes, and of verdicts about
+pods. Whatever exists at change c has `start <= c < end`, which is one comparison of columns. So the
+state at any change takes milliseconds. It equals the state in which a simulation ends that stops at
+the time of this change (`simulate --until`); tests compare both.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -55,11 +55,11 @@ class ChangeKind(IntEnum):
 
 
 class PodState(IntEnum):
-    """What a pod is at a change."""
+    """The state of a pod at a change."""
 
     WAITING = 0
     PLACED = 1
-    #: It has a node that is not there.
+    #: It has a node that does not exist.
     MISSING_NODE = 2
     ENDED = 3
     GONE = 4
@@ -76,14 +76,14 @@ class CausePart(Struct, frozen=True):
 
 
 class Cause(Struct, frozen=True):
-    """Why pods wait. Pods with equal causes are one group of the page."""
+    """Why pods wait. Pods with equal causes are one group on the page."""
 
     #: unschedulable, gated, error, permit, group, new, fits
     kind: str
     parts: tuple[CausePart, ...] = ()
 
 
-#: The cause of a pod that no attempt and no gate has spoken about.
+#: The cause of a pod about which no attempt and no gate has said anything.
 NEW = Cause("new")
 #: The cause of a pod that an attempt would place: in a cluster without a run, nothing tries it.
 FITS = Cause("fits")
@@ -137,7 +137,7 @@ class Timeline:
     forgotten_attempts: int = 0
     #: The first change at which the state is complete; earlier ones are forgotten.
     first_change: int = 0
-    #: The end of a run that has not ended; None: the time of the last change.
+    #: The end of the timeline while the run goes on; None: the time of the last change.
     now_seconds: float | None = None
     #: Of a cluster without a run: pod without a node → its creation, as a time stamp.
     created: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -176,7 +176,8 @@ class Timeline:
 
     @cached_property
     def resource_order(self) -> tuple[int, ...]:
-        """cpu and memory first, then the others by name; `pods` last. Without unused resources."""
+        """The order of resources: cpu and memory first, then the others by name, and `pods` last.
+        Unused resources are left out."""
         has = (self.amounts[self.versions.amounts] > 0).sum(axis=0)
         named = sorted((name, index) for index, name in enumerate(self.resources) if has[index])
         return tuple(
@@ -253,7 +254,7 @@ class State:
 
     @cached_property
     def placement_rows(self) -> columns.Rows:
-        """Of the pods that are there, on nodes that are there."""
+        """The rows of the placements of existing pods on existing nodes."""
         placements = self.timeline.placements
         is_there = self.node_version[placements.node] >= 0
         return np.flatnonzero(self._lasts(placements.start, placements.end) & is_there)
@@ -311,7 +312,7 @@ class State:
         states = np.where(self.change < lives.waits_to, PodState.WAITING, PodState.ENDED)
         begun = placements[placements.start <= self.change]
         lasting = self.change < begun.end
-        # Of several placements of a pod, the last one decides.
+        # If a pod has several placements, the last one decides.
         states[begun.pod] = np.where(lasting, PodState.MISSING_NODE, PodState.ENDED)
         states[self.node_of_pod >= 0] = PodState.PLACED
         states[lives.gone <= self.change] = PodState.GONE
@@ -352,7 +353,7 @@ class State:
             first, last = np.searchsorted(by_cause.cause, (cause, cause + 1))
             own = by_cause[slice(int(first), int(last))]
             if len(own):
-                # A break is a verdict after the end of all verdicts before it.
+                # A gap comes before each verdict that begins after the end of all earlier verdicts.
                 ends = np.maximum.accumulate(own.end)
                 breaks = np.flatnonzero(own.change[1:] > ends[:-1])
                 starts[cause] = int(own.change[breaks[-1] + 1 if len(breaks) else 0])

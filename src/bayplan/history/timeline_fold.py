@@ -76,7 +76,7 @@ _NO_LABELS: Mapping[str, str] = MappingProxyType({})
 
 
 class _Place(NamedTuple):
-    """A placement that lasts: its row, and what the requests follow from."""
+    """A placement that has not ended: its row, and what the requests follow from."""
 
     row: int
     parts: tuple[object, ...]
@@ -90,7 +90,7 @@ Item = Entry | Record
 class TimelineFold:
     """Adds the items of one log up to a timeline, from the beginning. Use it once.
 
-    Of a running scheduler the beginning is forgotten in time (`forget_before`).
+    The fold of a running scheduler forgets its beginning from time to time (`forget_before`).
     """
 
     def __init__(self, origin: Origin, group_kinds: PodGroupKinds) -> None:
@@ -110,7 +110,7 @@ class TimelineFold:
         self.seconds = 0.0
         #: The first change at which the state is complete.
         self.first_change = 0
-        #: How many entries the log had with the present item.
+        #: The number of entries of the log up to the present item.
         self._entry_count = 0
         self._tables = columns.Tables()
         self._tables.times.append([0.0])
@@ -139,8 +139,8 @@ class TimelineFold:
         self._minimums: dict[str, int] = {}
         #: Group → its pods, also those that are gone.
         self._members: dict[int, list[int]] = defaultdict(list)
-        #: Group → why no node admitted the first of its members that was rejected since the last
-        #: record of the group.
+        #: Group → why no node admitted the first member that was rejected since the last record of
+        #: the group.
         self._rejections: dict[int, Cause] = {}
         self._group_records: list[tuple[int, GroupRecord]] = []
         #: A change, and the lengths of the queues after that change.
@@ -154,8 +154,8 @@ class TimelineFold:
         return len(self._tables.pods)
 
     def begin_at(self, record_count: int) -> None:
-        """The log begins late: the items so far are its checkpoint, and the journal has so many
-        records before."""
+        """Begin with a log whose beginning is missing. The items so far are its checkpoint, and the
+        journal has ``record_count`` records before it."""
         self.first_change = self.change
         self._line = record_count
 
@@ -174,7 +174,7 @@ class TimelineFold:
             self._add_record(item)
 
     def _add_lengths(self, lengths: tuple[int, ...]) -> None:
-        """Note the lengths of the queues: the last ones of a change count."""
+        """Note the lengths of the queues. For each change, only the last lengths count."""
         row = [self.change, *lengths]
         if self._last_look == self.change:
             self._queues.put(len(self._queues) - 1, row)
@@ -220,8 +220,8 @@ class TimelineFold:
             self._minimums[str(group.key)] = group.min_member
 
     def _pod(self, pod: Pod, placed: Pod | None, *, is_there: bool, is_visible: bool) -> None:
-        """A pod changed. ``placed``: the pod, if it is on a node and has not ended; ``is_visible``:
-        whether it has not ended."""
+        """Follow a change of a pod. ``placed``: the pod, if it is on a node and has not ended;
+        ``is_visible``: whether it has not ended."""
         uid = pod.metadata.uid or ""
         is_new = uid not in self._pod_rows
         if is_new:
@@ -281,7 +281,7 @@ class TimelineFold:
         )
 
     def _wait(self, row: int, *, is_there: bool, is_waiting: bool) -> None:
-        """End the waiting of a pod that has a node, has ended or is gone."""
+        """End the wait of a pod that has a node, has ended or is gone."""
         lives = self._tables.lives
         is_over = lives.get(row, columns.Lives.waits_to) != columns.NEVER
         if is_waiting or is_over or lives.get(row, columns.Lives.waits_from) == columns.NEVER:
@@ -314,7 +314,7 @@ class TimelineFold:
         self._places[uid] = _Place(placement, _parts(pod))
 
     def _leave(self, uid: str) -> None:
-        """A placement ends with the next change."""
+        """End a placement at the next change."""
         place = self._places.pop(uid, None)
         if place is not None:
             self._tables.placements.set(place.row, columns.Placements.end, self.change + 1)
@@ -361,7 +361,7 @@ class TimelineFold:
         return row
 
     def _node(self, node: Node, *, is_there: bool) -> None:
-        """A node changed."""
+        """Follow a change of a node."""
         name, tables = node.metadata.name, self._tables
         row, current = self._node_row(name), self._current.get(name)
         amounts_row = self._interned(self._devices.offered(node)) if is_there else 0
@@ -402,9 +402,10 @@ class TimelineFold:
             self._group(record)
 
     def _group(self, record: GroupRecord) -> None:
-        """After an attempt that places no member, all that wait do so for the first member that no
-        node admitted. Otherwise, the members that no attempt has spoken about wait because their
-        group waits. What holds a single member back, such as a gate, stays its cause."""
+        """Note why members of a group wait. After an attempt that places no member, all waiting
+        members wait for the first member that no node admitted. Otherwise, the members about which
+        no attempt said anything wait because their group waits. A cause of a single member, such as
+        a gate, stays."""
         change, group = self._add(ChangeKind.GROUP), self._group_row(record.group)
         self._group_records.append((change, record))
         rejection = self._rejections.pop(group, None)
