@@ -26,7 +26,7 @@ from bayplan.serving.access import Denial, Owner
 from bayplan.serving.page import LEADING, STANDBY, PageSources, ReplicaPhase
 from bayplan.testing import api_pod
 from bayplan.testing import node as sample_node
-from bayplan.ui import answers, pages
+from bayplan.ui import answers, pages, tables
 from bayplan.ui.live import TICK_SECONDS, SchedulerSubject
 from bayplan.ui.subjects import NotReady
 from tests.kit.manifests import node, pod
@@ -327,7 +327,7 @@ def test_the_page_of_a_scheduler_that_runs_for_long_has_the_last_changes() -> No
     assert answer.cause is not None
     assert answer.attempts[-1].attempt == answer.pod.attempts > 300
     assert world.subject.tick().change > 2 * 400
-    with pytest.raises(pages.NoSuchObject):
+    with pytest.raises(tables.NoSuchObject):
         pages.pod_answer(line.state(line.last_change), "default/short-0")
 
 

@@ -5,17 +5,10 @@ from typing import Any
 
 import click
 
+from bayplan.cli import questions
 from bayplan.cli.cluster_source import question_refusals
 from bayplan.cli.console import progress, show_answer
 from bayplan.cli.epilogs import examples
-from bayplan.cli.questions import (
-    ignore_pending_option,
-    limit_option,
-    open_model,
-    question_options,
-    workload_of,
-    workload_options,
-)
 from bayplan.cli.streams import EXIT_FAILED, EXIT_NOT_JUDGED
 from bayplan.whatif.fit import fit_answer
 
@@ -29,11 +22,13 @@ from bayplan.whatif.fit import fit_answer
         "bayplan fit -f web.yaml --max --context staging  # how many replicas fit?",
     ),
 )
-@workload_options("The workload: pods, controllers, pod groups; may be repeated", has_replicas=True)
+@questions.workload_options(
+    "The workload: pods, controllers, pod groups; may be repeated", has_replicas=True
+)
 @click.option("--max", "counts", is_flag=True, help="Count how many fit, whatever its replicas are")
-@limit_option("With --max: count no further")
-@ignore_pending_option()
-@question_options()
+@questions.limit_option("With --max: count no further")
+@questions.ignore_pending_option()
+@questions.question_options()
 def fit_command(**options: Any) -> None:
     """Place a workload in memory on a cluster as it is now, and say whether it fits.
 
@@ -49,9 +44,9 @@ def fit_command(**options: Any) -> None:
     cannot be read, and 4 if nothing was judged, or if the workload has an object whose pods are
     unknown.
     """
-    opened_model = open_model(options, *options["files"])
+    opened_model = questions.open_model(options, *options["files"])
     with question_refusals(), opened_model as opened, progress("trying"):
-        workload, notes = workload_of(opened, options)
+        workload, notes = questions.workload_of(opened, options)
         answer = fit_answer(
             opened.model,
             opened.read,

@@ -6,18 +6,11 @@ from typing import Any
 import click
 
 from bayplan import durations
+from bayplan.cli import questions
 from bayplan.cli.cluster_source import question_refusals
 from bayplan.cli.console import progress, show_answer
 from bayplan.cli.epilogs import examples
 from bayplan.cli.options import sort_option
-from bayplan.cli.questions import (
-    ignore_pending_option,
-    limit_option,
-    open_model,
-    question_options,
-    workload_of,
-    workload_options,
-)
 from bayplan.cli.streams import EXIT_NOT_JUDGED
 from bayplan.lazy_loader import load
 from bayplan.problems import BadInputError, duration_of, wrong
@@ -33,10 +26,10 @@ from bayplan.whatif.headroom import Headroom, headroom
         "bayplan headroom -f shapes.yaml --serve :9400   # for Prometheus",
     ),
 )
-@workload_options(
+@questions.workload_options(
     "The shapes: pods, controllers, pod groups, one shape each; may be repeated", has_replicas=False
 )
-@limit_option("Count no further")
+@questions.limit_option("Count no further")
 @click.option(
     "--serve",
     "address",
@@ -50,9 +43,9 @@ from bayplan.whatif.headroom import Headroom, headroom
     metavar="DURATION",
     help="With --serve: time between two counts",
 )
-@ignore_pending_option()
+@questions.ignore_pending_option()
 @sort_option("Order of the shapes", "file", "fit", "shape")
-@question_options()
+@questions.question_options()
 def headroom_command(**options: Any) -> None:
     """Count how many more pods of each shape fit into a cluster as it is now.
 
@@ -84,8 +77,8 @@ def headroom_command(**options: Any) -> None:
 
 def _counted(options: dict[str, Any]) -> Headroom:
     """Raises BadInputError, UnreadableClusterError."""
-    with open_model(options, *options["files"]) as opened, progress("counting"):
-        shapes, notes = workload_of(opened, options)
+    with questions.open_model(options, *options["files"]) as opened, progress("counting"):
+        shapes, notes = questions.workload_of(opened, options)
         return headroom(
             opened.model,
             opened.read(shapes, are_shapes=True),

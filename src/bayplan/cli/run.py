@@ -8,18 +8,10 @@ import yaml
 from msgspec import structs
 
 from bayplan import __version__
+from bayplan.cli import scheduler_flags
 from bayplan.cli.options import KUBECONFIG_HELP, config_option, plugin_option, seed_option
 from bayplan.cli.pflag import GoBool, GoDuration, PflagCommand, feature_gates_option
 from bayplan.cli.problems import refusals
-from bayplan.cli.scheduler_flags import (
-    REMOVED_FLAGS,
-    endpoint_options,
-    field_options,
-    flag_remarks,
-    idle_options,
-    overrides,
-    serving_options,
-)
 from bayplan.cli.servers import check_key_pair, run_server, server_settings
 from bayplan.cli.streams import EXIT_FAILED, fail
 from bayplan.durations import duration_seconds
@@ -45,7 +37,7 @@ def _print_version(ctx: click.Context, param: click.Parameter, is_set: bool | No
         ctx.exit()
 
 
-@click.command("run", cls=PflagCommand, removed=REMOVED_FLAGS)
+@click.command("run", cls=PflagCommand, removed=scheduler_flags.REMOVED_FLAGS)
 @click.option("--kubeconfig", metavar="FILE", help=KUBECONFIG_HELP)
 @click.option(
     "--master", default="", metavar="URL", help="URL of the API server; overrides the kubeconfig's"
@@ -57,8 +49,8 @@ def _print_version(ctx: click.Context, param: click.Parameter, is_set: bool | No
 @plugin_option()
 @feature_gates_option()
 @seed_option("Number that breaks ties between equal nodes")
-@field_options
-@endpoint_options
+@scheduler_flags.field_options
+@scheduler_flags.endpoint_options
 @click.option(
     "--pod-max-in-unschedulable-pods-duration",
     "unschedulable_max",
@@ -93,7 +85,7 @@ def _print_version(ctx: click.Context, param: click.Parameter, is_set: bool | No
     help="Print the version and exit",
 )
 @click.option("--ui", "has_page", is_flag=True, help="Serve a page at /ui/ of the endpoints")
-@idle_options
+@scheduler_flags.idle_options
 def run_command(**flags: Any) -> None:
     """Schedule the pods of a real cluster.
 
@@ -113,7 +105,7 @@ def run_command(**flags: Any) -> None:
     check_key_pair(flags)
     with refusals():
         options = _options(flags)
-        lines = [*flag_remarks(flags), *remarks(options.config, options.registry)]
+        lines = [*scheduler_flags.flag_remarks(flags), *remarks(options.config, options.registry)]
         whole = effective(options.config, options.registry)
     write_log(flags["verbosity"], flags["log_format"])
     for line in lines:
@@ -126,7 +118,7 @@ def run_command(**flags: Any) -> None:
 
 def _options(flags: dict[str, Any]) -> ServerOptions:
     """Raises ConfigError."""
-    config, registry = server_settings(flags, overrides(flags))
+    config, registry = server_settings(flags, scheduler_flags.overrides(flags))
     config = structs.replace(
         config, unschedulable_max_seconds=duration_seconds(flags["unschedulable_max"])
     )
@@ -136,7 +128,7 @@ def _options(flags: dict[str, Any]) -> ServerOptions:
         kubeconfig=flags["kubeconfig"],
         master=flags["master"],
         seed=flags["seed"],
-        serving=serving_options(flags),
+        serving=scheduler_flags.serving_options(flags),
         make_page=load("bayplan.ui.live_page:LivePage") if flags["has_page"] else None,
     )
 

@@ -5,17 +5,10 @@ from typing import Any
 
 import click
 
+from bayplan.cli import servers
 from bayplan.cli.options import KUBECONFIG_HELP, config_option, plugin_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import refusals
-from bayplan.cli.servers import (
-    address_options,
-    log_options,
-    run_server,
-    server_settings,
-    tls_files,
-    tls_options,
-)
 from bayplan.cli.streams import fail
 from bayplan.config import SchedulerConfig
 from bayplan.config.cluster_version import for_cluster
@@ -36,8 +29,8 @@ from bayplan.sim.input.workload import ExpansionMode
 @click.option(
     "--profile", metavar="NAME", help="schedulerName of the profile; required if there are several"
 )
-@address_options(8888, "the endpoints")
-@tls_options("Certificate of the endpoints. Default: plain HTTP")
+@servers.address_options(8888, "the endpoints")
+@servers.tls_options("Certificate of the endpoints. Default: plain HTTP")
 @click.option("--insecure", is_flag=True, help="Answer everybody who reaches the port")
 @click.option(
     "--score-max",
@@ -46,7 +39,7 @@ from bayplan.sim.input.workload import ExpansionMode
     show_default=True,
     help="Highest possible score; more than 10 gives finer scores",
 )
-@log_options("Verbosity. 0: changes of state; 2: also requests")
+@servers.log_options("Verbosity. 0: changes of state; 2: also requests")
 def serve_extender_command(**flags: Any) -> None:
     """Serve a profile's plugins to an unmodified kube-scheduler, as a scheduler extender.
 
@@ -57,12 +50,14 @@ def serve_extender_command(**flags: Any) -> None:
     with refusals():
         options = _options(flags)
     write_log(flags["verbosity"], flags["log_format"])
-    run_server(serve_extender(options), f"--bind-address {options.address} --port {options.port}")
+    servers.run_server(
+        serve_extender(options), f"--bind-address {options.address} --port {options.port}"
+    )
 
 
 def _options(flags: dict[str, Any]) -> ExtenderServerOptions:
     """Raises BadInputError."""
-    config, registry = server_settings(flags)
+    config, registry = servers.server_settings(flags)
     objects = None
     if flags["paths"]:
         workload = load_inputs(flags["paths"], expansion=ExpansionMode.ONCE)
@@ -91,7 +86,7 @@ def _profile(config: SchedulerConfig, name: str | None) -> str:
 
 def _tls(flags: dict[str, Any]) -> ssl.SSLContext | None:
     """None: plain HTTP. Raises BadInputError."""
-    files = tls_files(flags)
+    files = servers.tls_files(flags)
     if not files.authorities and not is_loopback(flags["bind_address"]) and not flags["insecure"]:
         fail(
             f"--bind-address {flags['bind_address']}: everybody could send requests; wanted "

@@ -5,19 +5,12 @@ from typing import Any
 
 import click
 
+from bayplan.cli import servers
 from bayplan.cli.cluster_source import kubectl_options
 from bayplan.cli.epilogs import examples
 from bayplan.cli.options import config_option, plugin_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import refusals
-from bayplan.cli.servers import (
-    address_options,
-    log_options,
-    run_server,
-    server_settings,
-    tls_files,
-    tls_options,
-)
 from bayplan.cli.streams import fail
 from bayplan.problems import duration_of
 from bayplan.serving.certificates import server_context
@@ -45,9 +38,9 @@ from bayplan.webhook.server import WebhookOptions, serve_webhook
     metavar="DURATION",
     help="Time for an answer; a later one has no warning",
 )
-@address_options(9443, "the endpoint")
-@tls_options("Certificate of the endpoint. Default: plain HTTP, on loopback only")
-@log_options("Verbosity. 0: changes of state and problems")
+@servers.address_options(9443, "the endpoint")
+@servers.tls_options("Certificate of the endpoint. Default: plain HTTP, on loopback only")
+@servers.log_options("Verbosity. 0: changes of state and problems")
 def webhook_command(**flags: Any) -> None:
     """Warn whoever creates a pod or a workload that no node can hold, and never refuse one.
 
@@ -60,12 +53,14 @@ def webhook_command(**flags: Any) -> None:
     with refusals():
         options = _options(flags)
     write_log(flags["verbosity"], flags["log_format"])
-    run_server(serve_webhook(options), f"--bind-address {options.address} --port {options.port}")
+    servers.run_server(
+        serve_webhook(options), f"--bind-address {options.address} --port {options.port}"
+    )
 
 
 def _options(flags: dict[str, Any]) -> WebhookOptions:
     """Raises BadInputError."""
-    config, registry = server_settings(flags)
+    config, registry = servers.server_settings(flags)
     return WebhookOptions(
         config=config,
         registry=registry,
@@ -87,7 +82,7 @@ def _budget(duration: str) -> float:
 
 def _tls(flags: dict[str, Any]) -> ssl.SSLContext | None:
     """None: plain HTTP. Raises CertificateError."""
-    files = tls_files(flags)
+    files = servers.tls_files(flags)
     if files.certificate:
         return server_context(*files)
     if not is_loopback(flags["bind_address"]):

@@ -19,15 +19,8 @@ from bayplan.api.selectors import NodeTerm, Selector, SelectorError, label_selec
 from bayplan.explain.device_details import device_details
 from bayplan.explain.diagnosis import NodeDiagnosis, pods_by_labels, pods_by_node
 from bayplan.explain.explanation import Cause, NodeDistance
+from bayplan.explain.fixes import rule_edits
 from bayplan.explain.fixes.edits import plain
-from bayplan.explain.fixes.rule_edits import (
-    node_label_counts,
-    nodes_of,
-    selector_text,
-    taint_text,
-    term_text,
-    untolerated,
-)
 from bayplan.explain.volume_details import (
     conflict_details,
     limit_details,
@@ -248,9 +241,9 @@ def _room_of(pod: PodInfo, waiting: PodInfo) -> str:
 def _taints(model: ClusterModel, pod: PodInfo, nodes: Sequence[str]) -> Iterator[str]:
     counts: Counter[str] = Counter()
     examples: dict[str, str] = {}
-    for node in nodes_of(model, in_natural_order(nodes)):
-        for taint in untolerated(pod, node):
-            text = taint_text(taint)
+    for node in rule_edits.nodes_of(model, in_natural_order(nodes)):
+        for taint in rule_edits.untolerated(pod, node):
+            text = rule_edits.taint_text(taint)
             counts[text] += 1
             examples.setdefault(text, node.metadata.name)
     for text, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
@@ -259,7 +252,7 @@ def _taints(model: ClusterModel, pod: PodInfo, nodes: Sequence[str]) -> Iterator
 
 def _node_rules(model: ClusterModel, pod: PodInfo) -> Iterator[str]:
     nodes = list(model.objects(NODE))
-    labels, counts = pod.spec.node_selector or {}, node_label_counts(model)
+    labels, counts = pod.spec.node_selector or {}, rule_edits.node_label_counts(model)
     for key, value in sorted(labels.items()):
         values = counts.get(key, {})
         count = values.get(value, 0)
@@ -287,7 +280,7 @@ def _required_terms(pod: PodInfo) -> Iterator[tuple[NodeTerm, str]]:
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
     required = affinity.required if affinity is not None else None
     for term in (required.node_selector_terms or ()) if required is not None else ():
-        yield node_term(term), term_text(plain(term))
+        yield node_term(term), rule_edits.term_text(plain(term))
 
 
 def _domains(
@@ -325,7 +318,7 @@ def _spreading(model: ClusterModel, pod: PodInfo) -> Iterator[str]:
         except SelectorError:
             continue
         counts = _domains(model, constraint.topology_key, selector, frozenset((pod.namespace,)))
-        text = selector_text(plain(constraint.label_selector))
+        text = rule_edits.selector_text(plain(constraint.label_selector))
         yield (
             f"maxSkew {constraint.max_skew} over {constraint.topology_key}: pods with {text} per "
             f"domain: {_listed_domains(counts) or 'no node has the label'}"
@@ -347,7 +340,7 @@ def _affinity(model: ClusterModel, pod: PodInfo) -> Iterator[str]:
                 continue
             counts = _domains(model, term.topology_key, selector, namespaces)
             occupied = {domain: count for domain, count in counts.items() if count}
-            text = selector_text(plain(term.label_selector))
+            text = rule_edits.selector_text(plain(term.label_selector))
             where = _listed_domains(occupied) or "no such pod is placed"
             if what == "affinity" and not occupied:
                 where += _elsewhere(model, selector, namespaces)
@@ -384,7 +377,9 @@ def _elsewhere(model: ClusterModel, selector: Selector, namespaces: frozenset[st
 
 def _repelling(model: ClusterModel, pod: PodInfo, nodes: Sequence[str]) -> Iterator[str]:
     """The placed pods whose required anti-affinity keeps the pod from the nodes."""
-    labels_of = {node.metadata.name: node.metadata.labels or {} for node in nodes_of(model, nodes)}
+    labels_of = {
+        node.metadata.name: node.metadata.labels or {} for node in rule_edits.nodes_of(model, nodes)
+    }
     placed = pods_by_node(model)
     for on in in_natural_order(placed):
         for other in placed[on]:
@@ -398,7 +393,7 @@ def _repelling(model: ClusterModel, pod: PodInfo, nodes: Sequence[str]) -> Itera
                 domain = own_labels.get(term.topology_key)
                 kept = [n for n, own in labels_of.items() if own.get(term.topology_key) == domain]
                 if domain is not None and kept:
-                    text = selector_text(plain(term.label_selector))
+                    text = rule_edits.selector_text(plain(term.label_selector))
                     yield (
                         f"{other.key} on {on} has the required anti-affinity to {text} over"
                         f" {term.topology_key}"

@@ -5,15 +5,7 @@ from pathlib import Path
 from typing import Any, final
 
 from bayplan.objects.keys import Content
-from bayplan.perf import schema
-from bayplan.perf.manifests import (
-    BASE_POD,
-    Manifest,
-    base_node,
-    in_namespace,
-    signed_pod,
-    with_volume,
-)
+from bayplan.perf import manifests, schema
 
 
 @final
@@ -23,23 +15,23 @@ class ScenarioFiles:
     def __init__(self, folder: Path, default_pod: str | None) -> None:
         self._folder = folder
         self._default_pod = default_pod
-        self._read: dict[tuple[str, bool], Manifest] = {}
+        self._read: dict[tuple[str, bool], manifests.Manifest] = {}
 
-    def file(self, path: str, *, is_template: bool = True) -> Manifest:
+    def file(self, path: str, *, is_template: bool = True) -> manifests.Manifest:
         manifest = self._read.get((path, is_template))
         if manifest is None:
-            manifest = Manifest(self._folder / path, is_template=is_template)
+            manifest = manifests.Manifest(self._folder / path, is_template=is_template)
             self._read[path, is_template] = manifest
         return manifest
 
-    def pod_file(self, operation: schema.CreatePods) -> Manifest | None:
+    def pod_file(self, operation: schema.CreatePods) -> manifests.Manifest | None:
         """The template of the pods of an operation; None: upstream's base pod."""
         path = operation.pod_template_path or self._default_pod
         return None if path is None else self.file(path)
 
     def node(self, operation: schema.CreateNodes, prefix: str, index: int) -> Content:
         if operation.node_template_path is None:
-            return base_node(prefix)
+            return manifests.base_node(prefix)
         values = env(operation.template_params, index, operation.count)
         return self.file(operation.node_template_path).made(values)
 
@@ -47,18 +39,18 @@ class ScenarioFiles:
         """The objects of one pod of an operation: a claim and a volume, if it has them, and last
         the pod."""
         file = self.pod_file(operation)
-        pod = BASE_POD
+        pod = manifests.BASE_POD
         if file is not None:
             made = file.made(env(operation.template_params, index, operation.count))
-            pod = signed_pod(made, index, operation.signature_batch_size or 1)
-        pod = in_namespace(pod, namespace)
+            pod = manifests.signed_pod(made, index, operation.signature_batch_size or 1)
+        pod = manifests.in_namespace(pod, namespace)
         volume = operation.persistent_volume_template_path
         claim = operation.persistent_volume_claim_template_path
         if volume is None or claim is None:
             return [pod]
         claimed = self.file(claim, is_template=False).made({})
         provided = self.file(volume, is_template=False).made({})
-        return list(with_volume(pod, claimed, provided, namespace, index=index))
+        return list(manifests.with_volume(pod, claimed, provided, namespace, index=index))
 
     def examples(self, operation: schema.Operation) -> Iterator[tuple[str, Content]]:
         """(file, object) for the first objects that an operation creates."""

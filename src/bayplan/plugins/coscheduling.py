@@ -28,6 +28,7 @@ from bayplan.api.pod_groups import GroupKey, PodGroup, PodGroupKinds
 from bayplan.api.pod_requests import CPU, PODS, amounts
 from bayplan.api.quantity import QuantityError
 from bayplan.clock import go_duration
+from bayplan.framework import plugin
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     UPDATE,
@@ -39,18 +40,6 @@ from bayplan.framework.events import (
     resource_of_kind,
 )
 from bayplan.framework.handle import WaitingPod
-from bayplan.framework.plugin import (
-    EnqueueExtensions,
-    GroupPlacement,
-    PermitPlugin,
-    PluginArgs,
-    PostBindPlugin,
-    PostFilterPlugin,
-    PreFilterPlugin,
-    QueueSortPlugin,
-    ReservePlugin,
-    SignPlugin,
-)
 from bayplan.framework.status import Code, NodeToStatus, Status, unresolvable, unschedulable
 from bayplan.framework.types import Nomination, PreFilterResult, QueuedPodInfo
 from bayplan.objects.keys import DEFAULT_NAMESPACE
@@ -88,7 +77,7 @@ _NEVER: Final = dict.fromkeys(
 _SECONDS_MAX = 2**31 - 1
 
 
-class CoschedulingArgs(PluginArgs, frozen=True):
+class CoschedulingArgs(plugin.PluginArgs, frozen=True):
     """``placement`` is Bayplan's own; the other fields have an effect with ``placement: pod``
     only."""
 
@@ -297,15 +286,15 @@ _WAITED: Final = "Coscheduling.waited"
 
 @final
 class Coscheduling(
-    QueueSortPlugin[CoschedulingArgs],
-    PreFilterPlugin,
-    PostFilterPlugin,
-    ReservePlugin,
-    PermitPlugin,
-    PostBindPlugin,
-    GroupPlacement,
-    EnqueueExtensions,
-    SignPlugin,
+    plugin.QueueSortPlugin[CoschedulingArgs],
+    plugin.PreFilterPlugin,
+    plugin.PostFilterPlugin,
+    plugin.ReservePlugin,
+    plugin.PermitPlugin,
+    plugin.PostBindPlugin,
+    plugin.GroupPlacement,
+    plugin.EnqueueExtensions,
+    plugin.SignPlugin,
 ):
     """Sorts groups; with ``placement: pod`` also holds members at Permit until the group is
     complete."""

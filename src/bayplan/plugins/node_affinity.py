@@ -33,6 +33,7 @@ from bayplan.api.selectors import (
     node_term,
     preferred_terms,
 )
+from bayplan.framework import plugin
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     ActionType,
@@ -40,17 +41,6 @@ from bayplan.framework.events import (
     ClusterEventWithHint,
     EventResource,
     QueueingHint,
-)
-from bayplan.framework.plugin import (
-    Caching,
-    EnqueueExtensions,
-    FilterPlugin,
-    PluginArgs,
-    PreFilterPlugin,
-    PreScorePlugin,
-    RowFilter,
-    ScorePlugin,
-    SignPlugin,
 )
 from bayplan.framework.status import SKIP, Code, Rejection, Status, unresolvable
 from bayplan.framework.types import Normalizer, PreFilterResult, Verdict
@@ -99,7 +89,7 @@ class AddedAffinity(NodeAffinityRules, frozen=True, forbid_unknown_fields=True):
     preferred: tuple[AddedPreference, ...] | None = field(default=None, name=PREFERRED)
 
 
-class NodeAffinityArgs(PluginArgs, frozen=True):
+class NodeAffinityArgs(plugin.PluginArgs, frozen=True):
     """``addedAffinity`` applies to all pods, in addition to their own affinity."""
 
     added_affinity: AddedAffinity | None = None
@@ -126,18 +116,18 @@ def _term_problems(path: str, term: AddedTerm) -> Iterable[tuple[str, str]]:
 
 @final
 class NodeAffinity(
-    PreFilterPlugin[NodeAffinityArgs],
-    FilterPlugin,
-    RowFilter,
-    PreScorePlugin,
-    ScorePlugin,
-    EnqueueExtensions,
-    SignPlugin,
+    plugin.PreFilterPlugin[NodeAffinityArgs],
+    plugin.FilterPlugin,
+    plugin.RowFilter,
+    plugin.PreScorePlugin,
+    plugin.ScorePlugin,
+    plugin.EnqueueExtensions,
+    plugin.SignPlugin,
 ):
     """Restricts pods to the nodes that they select, and prefers the nodes that they prefer."""
 
     name = "NodeAffinity"
-    caching = Caching(
+    caching = plugin.Caching(
         facets=Facet.LABELS, signs_template=True, pre_state_per_template=True, follows_pin=True
     )
     ignores_resizes = True

@@ -39,6 +39,7 @@ from bayplan.api.pod_requests import (
 )
 from bayplan.api.selectors import is_label_key
 from bayplan.config.feature_gates import FeatureGates
+from bayplan.framework import plugin
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
     UPDATE,
@@ -49,21 +50,6 @@ from bayplan.framework.events import (
     QueueingHint,
     QueueingHintFn,
     queue_if,
-)
-from bayplan.framework.plugin import (
-    Caching,
-    EnqueueExtensions,
-    FilterPlugin,
-    JointPlacementScore,
-    PlacementAssignments,
-    PlacementScorePlugin,
-    PluginArgs,
-    PreFilterPlugin,
-    PreScorePlugin,
-    RowFilter,
-    RowScore,
-    ScorePlugin,
-    SignPlugin,
 )
 from bayplan.framework.resource_scorers import (
     DEFAULT_RESOURCES,
@@ -127,7 +113,7 @@ class ScoringStrategy(_Arg, frozen=True):
             msgspec.structs.force_setattr(self, "resources", DEFAULT_RESOURCES)
 
 
-class NodeResourcesFitArgs(PluginArgs, frozen=True):
+class NodeResourcesFitArgs(plugin.PluginArgs, frozen=True):
     """Resources that are not compared (another component manages them), and how nodes are
     scored."""
 
@@ -167,7 +153,7 @@ def _scorer(strategy: ScoringStrategy) -> Scorer:
 # ---- the plugin ----------------------------------------------------------------------------
 
 
-_CACHING: Final = Caching(
+_CACHING: Final = plugin.Caching(
     facets=Facet.REQUESTED | Facet.ALLOCATABLE | Facet.LABELS,
     signs_template=True,
     pre_state_per_template=True,
@@ -177,16 +163,16 @@ _CACHING: Final = Caching(
 
 @final
 class NodeResourcesFit(
-    PreFilterPlugin[NodeResourcesFitArgs],
-    FilterPlugin,
-    RowFilter,
-    PreScorePlugin,
-    ScorePlugin,
-    RowScore,
-    PlacementScorePlugin,
-    JointPlacementScore,
-    EnqueueExtensions,
-    SignPlugin,
+    plugin.PreFilterPlugin[NodeResourcesFitArgs],
+    plugin.FilterPlugin,
+    plugin.RowFilter,
+    plugin.PreScorePlugin,
+    plugin.ScorePlugin,
+    plugin.RowScore,
+    plugin.PlacementScorePlugin,
+    plugin.JointPlacementScore,
+    plugin.EnqueueExtensions,
+    plugin.SignPlugin,
 ):
     """Rejects nodes without room for a pod, and scores how full it would make them."""
 
@@ -266,13 +252,13 @@ class NodeResourcesFit(
         return self._scorer.of_node(demanded, node)
 
     def score_placement(
-        self, group: GroupState | GroupTree, placement: PlacementAssignments
+        self, group: GroupState | GroupTree, placement: plugin.PlacementAssignments
     ) -> int:
         """0..100: how full the nodes would be together, by MostAllocated with any strategy."""
         return self.score_placements(group, [placement])[0]
 
     def score_placements(
-        self, group: GroupState | GroupTree, placements: Sequence[PlacementAssignments]
+        self, group: GroupState | GroupTree, placements: Sequence[plugin.PlacementAssignments]
     ) -> Sequence[int]:
         """The same for many placements. The demands of members are added once."""
         demands_by_pods: dict[int, Demands] = {}

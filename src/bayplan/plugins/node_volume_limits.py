@@ -16,14 +16,7 @@ from typing import Final, NamedTuple, final
 
 import numpy as np
 
-from bayplan.api.csi_migration import (
-    BY_NAME,
-    CSIVolume,
-    InTreePlugin,
-    NotTranslated,
-    inline_volume,
-    plugin_of,
-)
+from bayplan.api import csi_migration
 from bayplan.api.objects import namespaced_name
 from bayplan.api.storage_objects import CSINode, PersistentVolumeClaim, VolumeAttachment
 from bayplan.framework.cycle_state import CycleState
@@ -251,7 +244,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlu
             volumes |= self._volume_of(claim, has_csi=has_csi)
         try:
             return volumes | _migrated(pod, has_csi=has_csi)
-        except NotTranslated as problem:
+        except csi_migration.NotTranslated as problem:
             return Status(Code.ERROR, (str(problem),))
 
     def _attachable_volumes(self, pod: PodInfo, *, has_csi: bool) -> _VolumeSet:
@@ -264,7 +257,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlu
                 volumes |= self._volume_of(claim, has_csi=has_csi)
         try:
             return volumes | _migrated(pod, has_csi=has_csi)
-        except NotTranslated:
+        except csi_migration.NotTranslated:
             return volumes
 
     def _volume_of(self, claim: ClaimInfo, *, has_csi: bool) -> _VolumeSet:
@@ -282,7 +275,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions, SignPlu
         if not claim.class_name or storage_class is None:
             return {}
         driver = storage_class.provisioner
-        plugin = BY_NAME.get(driver)
+        plugin = csi_migration.BY_NAME.get(driver)
         if plugin is not None:
             driver = plugin.driver if _is_counted(plugin, has_csi=has_csi) else ""
         return {_Volume(driver, claim.key, exists=False): None} if driver else {}
@@ -292,23 +285,23 @@ def _migrated(pod: PodInfo, *, has_csi: bool) -> _VolumeSet:
     """Disks written into the pod that a driver attaches. Raises NotTranslated."""
     volumes: _VolumeSet = {}
     for volume in pod.shape.volumes.migrated:
-        plugin = plugin_of(volume)
+        plugin = csi_migration.plugin_of(volume)
         if plugin is None or not _is_counted(plugin, has_csi=has_csi):
             continue
         try:
-            csi = inline_volume(plugin, volume)
-        except NotTranslated as problem:
-            raise NotTranslated(NOT_TRANSLATED.format(volume.name, problem)) from None
+            csi = csi_migration.inline_volume(plugin, volume)
+        except csi_migration.NotTranslated as problem:
+            raise csi_migration.NotTranslated(NOT_TRANSLATED.format(volume.name, problem)) from None
         volumes[_Volume(csi.driver, csi.handle)] = None
     return volumes
 
 
-def _is_counted(plugin: InTreePlugin | None, *, has_csi: bool) -> bool:
+def _is_counted(plugin: csi_migration.InTreePlugin | None, *, has_csi: bool) -> bool:
     """Upstream: isCSIMigrationOn."""
     return has_csi and plugin is not None and plugin.is_counted
 
 
-def _only(csi: CSIVolume | None) -> _VolumeSet:
+def _only(csi: csi_migration.CSIVolume | None) -> _VolumeSet:
     if csi is None or not csi.driver or not csi.handle:
         return {}
     return {_Volume(csi.driver, csi.handle): None}
@@ -358,6 +351,6 @@ def _after_detached(pod: PodInfo, old: VolumeAttachment, new: None) -> QueueingH
     volumes = pod.shape.volumes
     if volumes.claim_names():
         return QueueingHint.QUEUE
-    plugins = map(plugin_of, volumes.migrated)
+    plugins = map(csi_migration.plugin_of, volumes.migrated)
     drivers = {plugin.driver for plugin in plugins if plugin is not None}
     return queue_if(old.spec.attacher in drivers)

@@ -19,19 +19,10 @@ from bayplan.api.objects import (
     Toleration,
 )
 from bayplan.api.selectors import EXISTS, first_untolerated, keeps_away, tolerates
+from bayplan.framework import plugin
 from bayplan.framework.arithmetic import uniform
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ClusterEventWithHint, QueueingHint, queue_if, taint_events
-from bayplan.framework.plugin import (
-    Caching,
-    EnqueueExtensions,
-    FilterPlugin,
-    PreFilterPlugin,
-    PreScorePlugin,
-    RowFilter,
-    ScorePlugin,
-    SignPlugin,
-)
 from bayplan.framework.status import Code, Rejection, Status
 from bayplan.framework.types import Normalizer, PreFilterResult, Verdict
 from bayplan.state.change_log import Facet
@@ -46,18 +37,18 @@ Tolerations = tuple[Toleration, ...]
 
 @final
 class TaintToleration(
-    PreFilterPlugin,
-    FilterPlugin,
-    RowFilter,
-    PreScorePlugin,
-    ScorePlugin,
-    EnqueueExtensions,
-    SignPlugin,
+    plugin.PreFilterPlugin,
+    plugin.FilterPlugin,
+    plugin.RowFilter,
+    plugin.PreScorePlugin,
+    plugin.ScorePlugin,
+    plugin.EnqueueExtensions,
+    plugin.SignPlugin,
 ):
     """Weighs the taints of nodes against the tolerations of a pod."""
 
     name = "TaintToleration"
-    caching = Caching(facets=Facet.TAINTS, signs_template=True, pre_state_per_template=True)
+    caching = plugin.Caching(facets=Facet.TAINTS, signs_template=True, pre_state_per_template=True)
     ignores_resizes = True
     normalizer = Normalizer.MAX_REVERSED
 

@@ -25,15 +25,7 @@ from bayplan.framework.score_sources import reads_of
 from bayplan.plugins.node_resources_fit import NodeResourcesFitArgs
 from bayplan.plugins.registry import Registry
 from bayplan.problems import ConfigError, Problem, joined, shown, suggestion
-from bayplan.profile.plugin_sets import (
-    PluginLists,
-    absence,
-    argument_problems,
-    expand,
-    list_problems,
-    plugin_name,
-    set_problems,
-)
+from bayplan.profile import plugin_sets
 
 # ---- instances ------------------------------------------------------------------------------
 
@@ -96,7 +88,7 @@ class ResolvedProfile(Struct, frozen=True):
 
     name: str
     percentage_of_nodes_to_score: int
-    lists: PluginLists
+    lists: plugin_sets.PluginLists
     #: Instance name → instance, in order of first appearance; instances that are only sources come
     #: last.
     instances: Mapping[str, Instance]
@@ -188,7 +180,7 @@ class _Resolver:
         )
 
     def _sources(
-        self, profile: Profile, lists: PluginLists, configured: Mapping[str, Instance]
+        self, profile: Profile, lists: plugin_sets.PluginLists, configured: Mapping[str, Instance]
     ) -> Mapping[str, Instance]:
         """The sources of the profile's score plugins. Reports instances that are not used."""
         finder = SourceFinder(self._registry, configured, self._unconfigured)
@@ -207,18 +199,18 @@ class _Resolver:
                     self._problems.append(Problem(at, text, expected))
         return sources
 
-    def _lists(self, profile: Profile) -> PluginLists | None:
+    def _lists(self, profile: Profile) -> plugin_sets.PluginLists | None:
         path = f"{self._path}.plugins"
         gates = self._config.gates
-        self._problems += set_problems(profile.plugins, self._registry, path, gates)
+        self._problems += plugin_sets.set_problems(profile.plugins, self._registry, path, gates)
         if any(problem.path.startswith(path) for problem in self._problems):
             return None
         defaults = [
             entry for entry in default_plugins(gates) if self._registry.find(entry.name) is not None
         ]
-        lists = expand(profile.plugins, defaults, self._registry, gates.behaviour)
-        wrong = list(list_problems(lists, path))
-        wrong += argument_problems(profile, defaults, self._registry, self._path)
+        lists = plugin_sets.expand(profile.plugins, defaults, self._registry, gates.behaviour)
+        wrong = list(plugin_sets.list_problems(lists, path))
+        wrong += plugin_sets.argument_problems(profile, defaults, self._registry, self._path)
         self._problems += wrong
         return None if wrong else lists
 
@@ -227,18 +219,18 @@ class _Resolver:
         instances: dict[str, Instance] = {}
         for index, config in enumerate(profile.plugin_config):
             path = f"{self._path}.pluginConfig[{index}]"
-            plugin = self._registry.find(plugin_name(config.name))
+            plugin = self._registry.find(plugin_sets.plugin_name(config.name))
             if plugin is not None:
                 instance = self._instance(config.name, plugin, config.args, f"{path}.args")
                 instances.setdefault(config.name, instance)
             elif config.name:
-                found_wanted = absence(config.name, self._registry)
+                found_wanted = plugin_sets.absence(config.name, self._registry)
                 self._problems.append(Problem(f"{path}.name", *found_wanted))
         return instances
 
     def _unconfigured(self, name: str) -> Instance:
         """An instance with default args."""
-        plugin = self._registry.find(plugin_name(name))
+        plugin = self._registry.find(plugin_sets.plugin_name(name))
         assert plugin is not None, f"{name} was not checked"
         return self._instance(name, plugin, {}, f"{self._path}.pluginConfig[{name}].args")
 
@@ -304,9 +296,9 @@ class SourceFinder(Struct):
     def _problem(self, name: str, path: tuple[str, ...]) -> Problem | None:
         if name in path:
             return self._cycle((*path[path.index(name) :], name))
-        plugin = self.registry.find(plugin_name(name))
+        plugin = self.registry.find(plugin_sets.plugin_name(name))
         if plugin is None:
-            return Problem("", *absence(name, self.registry))
+            return Problem("", *plugin_sets.absence(name, self.registry))
         if not issubclass(plugin, EXTENSION_POINTS["score"]):
             implemented = ", ".join(extension_points_of(plugin))
             return Problem("", f'"{name}" is not a score plugin', f"it has {implemented}")
@@ -331,6 +323,6 @@ def is_reader(instance: Instance) -> bool:
     return bool(reads_of(instance.args).names)
 
 
-def scoring(lists: PluginLists) -> list[str]:
+def scoring(lists: plugin_sets.PluginLists) -> list[str]:
     """The instances at score and tieBreak, each once."""
     return list(dict.fromkeys(e.name for point in ("score", "tieBreak") for e in lists[point]))

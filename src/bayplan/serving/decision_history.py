@@ -9,14 +9,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Struct
 
-from bayplan.journal import (
-    GroupRecord,
-    MemorySink,
-    NoteRecord,
-    Record,
-    is_group,
-    subject_of,
-)
+from bayplan import journal
 
 #: A record takes some kilobytes: the scores of the best nodes, plugin by plugin.
 RECORDS_MAX = 4000
@@ -30,7 +23,7 @@ class DecisionHistory(Struct, frozen=True, kw_only=True, rename="camel"):
     """The records of one pod in a running scheduler."""
 
     #: Oldest first.
-    records: tuple[Record, ...]
+    records: tuple[journal.Record, ...]
     #: The start of the records' clock, in seconds since 1970.
     started: str
     #: Without records: up to 200 pods or groups that have records.
@@ -40,22 +33,23 @@ class DecisionHistory(Struct, frozen=True, kw_only=True, rename="camel"):
     record_count_max: int = RECORDS_MAX
 
 
-def history_of(pod: str, memory: MemorySink, started: str) -> DecisionHistory:
+def history_of(pod: str, memory: journal.MemorySink, started: str) -> DecisionHistory:
     """The records of ``pod``: a namespace/name, or the `group_subject` of a group."""
     remembered = memory.records
-    records = tuple(record for record in remembered if subject_of(record) == pod)
-    subjects = () if records else _subjects(remembered, is_group(pod))
+    records = tuple(record for record in remembered if journal.subject_of(record) == pod)
+    subjects = () if records else _subjects(remembered, journal.is_group(pod))
     return DecisionHistory(
         records=records, started=started, subjects=subjects, record_count=len(remembered)
     )
 
 
-def _subjects(records: Sequence[Record], of_groups: bool) -> tuple[str, ...]:
+def _subjects(records: Sequence[journal.Record], of_groups: bool) -> tuple[str, ...]:
     """Pods, or groups, that have records; sorted, at most 200."""
     named = {
-        subject_of(record)
+        journal.subject_of(record)
         for record in records
-        if not isinstance(record, NoteRecord) and isinstance(record, GroupRecord) is of_groups
+        if not isinstance(record, journal.NoteRecord)
+        and isinstance(record, journal.GroupRecord) is of_groups
     }
     return tuple(sorted(named)[:_NAMED_MAX])
 

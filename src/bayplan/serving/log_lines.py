@@ -22,17 +22,9 @@ from typing import Any, TextIO, assert_never, final
 
 import msgspec
 
+from bayplan import journal
 from bayplan.clock import RealClock
 from bayplan.framework.status import NO_NODES_AVAILABLE
-from bayplan.journal import (
-    BUG_NOTE,
-    AttemptRecord,
-    BindingRecord,
-    GateRecord,
-    GroupRecord,
-    NoteRecord,
-    Record,
-)
 from bayplan.printable import printable
 
 # ---- log lines ------------------------------------------------------------------------------
@@ -219,24 +211,24 @@ class OutcomeLog:
     def __init__(self) -> None:
         self._log = Log("scheduler")
 
-    def write(self, record: Record) -> None:
-        if isinstance(record, AttemptRecord):
+    def write(self, record: journal.Record) -> None:
+        if isinstance(record, journal.AttemptRecord):
             # The usual outcome; its line is rarely written.
             if record.result != "scheduled" or self._log.is_enabled_for(logging.INFO - _DETAIL):
                 self._attempt(record)
-        elif isinstance(record, NoteRecord):
+        elif isinstance(record, journal.NoteRecord):
             # Each victim of a preemption has one.
             self._note(record)
-        elif isinstance(record, BindingRecord):
+        elif isinstance(record, journal.BindingRecord):
             self._binding(record)
-        elif isinstance(record, GateRecord):
+        elif isinstance(record, journal.GateRecord):
             self._gate(record)
-        elif isinstance(record, GroupRecord):  # pyright: ignore[reportUnnecessaryIsInstance]
+        elif isinstance(record, journal.GroupRecord):  # pyright: ignore[reportUnnecessaryIsInstance]
             self._group(record)
         else:
             assert_never(record)
 
-    def _binding(self, record: BindingRecord) -> None:
+    def _binding(self, record: journal.BindingRecord) -> None:
         if record.result == "bound":
             text = "Successfully bound pod to node"
             self._log.info(text, v=OUTCOME, pod=record.pod, node=record.node)
@@ -245,7 +237,7 @@ class OutcomeLog:
         else:
             self._log.error(_RETRYING, pod=record.pod, node=record.node, err=record.message)
 
-    def _attempt(self, record: AttemptRecord) -> None:
+    def _attempt(self, record: journal.AttemptRecord) -> None:
         if record.message == NO_NODES_AVAILABLE:
             self._log.info(_NO_NODES, v=OUTCOME, pod=record.pod)
         elif record.result == "unschedulable":
@@ -258,7 +250,7 @@ class OutcomeLog:
             feasible = {"feasibleNodes": record.feasible_count}
             self._log.info("Chose node for pod", v=_DETAIL, pod=record.pod, **chosen, **feasible)
 
-    def _gate(self, record: GateRecord) -> None:
+    def _gate(self, record: journal.GateRecord) -> None:
         if record.code:
             text, keys = "Unexpected error running PreEnqueue plugin", {"plugin": record.plugin}
             self._log.error(text, pod=record.pod, **keys, err=record.message)
@@ -266,7 +258,7 @@ class OutcomeLog:
             text, keys = "Pod is held back", {"plugin": record.plugin, "message": record.message}
             self._log.info(text, v=OUTCOME, pod=record.pod, **keys)
 
-    def _group(self, record: GroupRecord) -> None:
+    def _group(self, record: journal.GroupRecord) -> None:
         name, api_group = record.group, record.api_group
         if record.result == "error":
             text = "Error scheduling group of pods; retrying"
@@ -278,8 +270,8 @@ class OutcomeLog:
             text, keys = "Group of pods waits", {"result": record.result, "err": record.message}
             self._log.info(text, v=OUTCOME, podGroup=name, apiGroup=api_group, **keys)
 
-    def _note(self, record: NoteRecord) -> None:
-        if record.kind == BUG_NOTE:
+    def _note(self, record: journal.NoteRecord) -> None:
+        if record.kind == journal.BUG_NOTE:
             self._log.error("Bug in the scheduler", subject=record.subject, err=record.text)
         elif record.plugin:
             subject, plugin = record.subject, record.plugin

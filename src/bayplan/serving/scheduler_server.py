@@ -17,18 +17,11 @@ from prometheus_client import ProcessCollector
 
 from bayplan import __version__
 from bayplan.adapters.extenders.client import open_extenders, sender_makers
+from bayplan.adapters.live import errors
 from bayplan.adapters.live.access import denial, missing_rights, rights_to_follow
 from bayplan.adapters.live.client import ApiClient, ClientOptions, open_client
 from bayplan.adapters.live.cluster import ClusterOptions, LiveCluster, open_cluster
 from bayplan.adapters.live.discovery import Discovery
-from bayplan.adapters.live.errors import (
-    FORBIDDEN,
-    SERVER_ERRORS,
-    TOO_MANY_REQUESTS,
-    UNAUTHORIZED,
-    AccessDeniedError,
-    UntrustedServerError,
-)
 from bayplan.api.objects import NODE, POD
 from bayplan.clock import RealClock, rfc3339
 from bayplan.config import SchedulerConfig
@@ -47,16 +40,8 @@ from bayplan.profile.effective_config import effective
 from bayplan.profile.kinds_in_use import kinds_in_use, without_absent
 from bayplan.rng import stable_hash, stream
 from bayplan.runner import Runner, check_cache
+from bayplan.serving import certificates
 from bayplan.serving.access import Access, OpenAccess, ReviewedAccess
-from bayplan.serving.certificates import (
-    TlsSettings,
-    apply_tls_settings,
-    directory_context,
-    self_signed_context,
-    server_context,
-    trust_client_authorities,
-    trust_clients,
-)
 from bayplan.serving.component_metrics import register_build_info, register_cluster
 from bayplan.serving.decision_history import RECORDS_MAX, DecisionHistory, history_of
 from bayplan.serving.delegation import Delegation, DelegationOptions, open_delegation
@@ -167,7 +152,7 @@ class ServingOptions:
     cert_dir: str = ""
     #: A file with the accepted authorities of client certificates; "": none.
     client_ca_file: str = ""
-    tls: TlsSettings = field(default_factory=TlsSettings)
+    tls: certificates.TlsSettings = field(default_factory=certificates.TlsSettings)
     is_port_shared: bool = False
     #: Full names of metrics that are not exposed.
     hidden_metrics: frozenset[str] = frozenset()
@@ -259,7 +244,7 @@ class _SchedulerServer:
             try:
                 await self._find_out()
                 return
-            except UntrustedServerError:
+            except errors.UntrustedServerError:
                 raise
             except ApiError as problem:
                 left_seconds = DENIED_SECONDS_MAX - (self._clock.now() - start_seconds)
@@ -297,7 +282,7 @@ class _SchedulerServer:
         missing = await missing_rights(self._client, (*reading, *writing))
         unreadable = [right for right in missing if right in reading]
         if unreadable:
-            raise AccessDeniedError(403, "Forbidden", denial(unreadable))
+            raise errors.AccessDeniedError(403, "Forbidden", denial(unreadable))
         if missing:
             _log.error("Rights are missing", err=denial(missing))
         self._group_kinds_at_start += await self._group_kinds.look()
@@ -485,15 +470,15 @@ class _SchedulerServer:
         """The TLS context; None: plain HTTP. Raises CertificateError."""
         serving = self._options.serving
         if serving.cert_file or serving.key_file:
-            tls = server_context(serving.cert_file, serving.key_file)
+            tls = certificates.server_context(serving.cert_file, serving.key_file)
         elif serving.is_open and not serving.cert_dir and not serving.tls.named_pairs:
             return None
         elif serving.cert_dir:
             now_seconds = self._clock.epoch_seconds()
-            tls = directory_context(serving.cert_dir, serving.address, now_seconds)
+            tls = certificates.directory_context(serving.cert_dir, serving.address, now_seconds)
         else:
-            tls = self_signed_context(serving.address, self._clock.epoch_seconds())
-        apply_tls_settings(tls, serving.tls)
+            tls = certificates.self_signed_context(serving.address, self._clock.epoch_seconds())
+        certificates.apply_tls_settings(tls, serving.tls)
         return tls
 
     async def _trust(self, tls: ssl.SSLContext) -> None:
@@ -501,11 +486,11 @@ class _SchedulerServer:
         cluster's authorities. Raises ApiError, CertificateError."""
         serving = self._options.serving
         if serving.client_ca_file:
-            trust_clients(tls, serving.client_ca_file)
+            certificates.trust_clients(tls, serving.client_ca_file)
             return
         authorities = await self._delegation.client_authorities()
         if authorities:
-            trust_client_authorities(tls, authorities)
+            certificates.trust_client_authorities(tls, authorities)
 
 
 @final
@@ -528,12 +513,12 @@ class _Parts:
 
 def _log_delay(problem: ApiError, left_seconds: float) -> None:
     """Log why the start is delayed. Raises ``problem`` if a retry does not help."""
-    if problem.code in (UNAUTHORIZED, FORBIDDEN):
+    if problem.code in (errors.UNAUTHORIZED, errors.FORBIDDEN):
         if left_seconds <= 0:
             raise problem
         text = "The API server refuses; trying again, for it may be starting"
         _log.warning(text, secondsLeft=round(left_seconds), err=str(problem))
-    elif problem.code >= SERVER_ERRORS or problem.code == TOO_MANY_REQUESTS:
+    elif problem.code >= errors.SERVER_ERRORS or problem.code == errors.TOO_MANY_REQUESTS:
         _log.warning("The API server does not answer; trying again", err=str(problem))
     else:
         raise problem

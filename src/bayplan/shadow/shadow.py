@@ -20,15 +20,7 @@ from bayplan.api.objects import POD, Pod
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.following import apply_event
 from bayplan.ports import EventType, WatchEvent
-from bayplan.shadow.judgement import (
-    BINDINGS_MAX,
-    SECONDS_MAX,
-    NodeArrival,
-    Review,
-    Verdict,
-    agrees_when_reordered,
-    judge,
-)
+from bayplan.shadow import judgement
 from bayplan.shadow.report import (
     Decision,
     DecisionCounts,
@@ -82,8 +74,8 @@ class _WaitingPod:
 class _PendingReview:
     """A decision that disagrees, until the bindings in flight with it have arrived."""
 
-    binding: NodeArrival
-    verdict: Verdict
+    binding: judgement.NodeArrival
+    verdict: judgement.Verdict
     #: How many bindings arrived before it.
     number: int
     #: The keys of pods that come earlier in the queue or arrived earlier. Those at the end that
@@ -134,7 +126,7 @@ class Shadow:
         #: Waiting pods in the order in which they are tried next.
         self._turns: deque[str] = deque()
         #: The last bindings, and the number of all.
-        self._bindings: deque[NodeArrival] = deque(maxlen=2 * BINDINGS_MAX + 1)
+        self._bindings: deque[judgement.NodeArrival] = deque(maxlen=2 * judgement.BINDINGS_MAX + 1)
         self._binding_count = 0
         self._reviews: deque[_PendingReview] = deque()
         self._results: Counter[str] = Counter()
@@ -244,7 +236,7 @@ class Shadow:
     ) -> None:
         """A pod that waited has a node."""
         node = pod.spec.node_name or ""
-        verdict: Verdict | None = None
+        verdict: judgement.Verdict | None = None
         if is_listed:
             self._unordered_count += 1
         else:
@@ -262,7 +254,7 @@ class Shadow:
         assert waiting is not None, f"{key} waited unseen"
         self._end_wait(key, waiting, node)
         if verdict is not None:
-            arrival = NodeArrival(
+            arrival = judgement.NodeArrival(
                 before,
                 node,
                 self._now_seconds,
@@ -271,7 +263,7 @@ class Shadow:
             )
             self._arrived(arrival, verdict)
 
-    def _arrived(self, binding: NodeArrival, verdict: Verdict) -> None:
+    def _arrived(self, binding: judgement.NodeArrival, verdict: judgement.Verdict) -> None:
         """Take a binding for the reviews of the decisions around it, and begin its own."""
         if verdict.result in ("lower", "rejected"):
             ahead, number = self._ahead_of(binding), self._binding_count
@@ -280,11 +272,11 @@ class Shadow:
         self._binding_count += 1
         self._review_due()
 
-    def _ahead_of(self, binding: NodeArrival) -> list[str]:
+    def _ahead_of(self, binding: judgement.NodeArrival) -> list[str]:
         """The keys of pods that come earlier in the queue, or that arrived earlier, and whose
         bindings may be in flight. A pod that has waited for longer has no node that fits, most
         likely."""
-        horizon, place = self._now_seconds - SECONDS_MAX, binding.queue_place
+        horizon, place = self._now_seconds - judgement.SECONDS_MAX, binding.queue_place
         return [
             key
             for key, waiting in self._waiting.items()
@@ -292,18 +284,20 @@ class Shadow:
             and waiting.since_seconds >= horizon
         ]
 
-    def _judged(self, model: ClusterModel, key: str, node: str) -> Verdict:
+    def _judged(self, model: ClusterModel, key: str, node: str) -> judgement.Verdict:
         try:
-            return judge(model, key, node)
+            return judgement.judge(model, key, node)
         except KeyError:
-            return Verdict("untried", node, message="the pod does not wait for this scheduler")
+            return judgement.Verdict(
+                "untried", node, message="the pod does not wait for this scheduler"
+            )
 
-    def _count(self, verdict: Verdict) -> None:
+    def _count(self, verdict: judgement.Verdict) -> None:
         self._results[verdict.result] += 1
         if verdict.result != "untried":
             self._best_counts.append(verdict.best_count)
 
-    def _count_policy(self, key: str, verdict: Verdict) -> None:
+    def _count_policy(self, key: str, verdict: judgement.Verdict) -> None:
         counts = self._policy_counts
         if verdict.result == "untried":
             counts.untried += 1
@@ -330,19 +324,19 @@ class Shadow:
         """Whether no further binding counts as in flight with the decision."""
         passed_seconds = self._now_seconds - review.binding.at_seconds
         after_count = self._binding_count - review.number - 1
-        if passed_seconds > SECONDS_MAX or after_count >= BINDINGS_MAX:
+        if passed_seconds > judgement.SECONDS_MAX or after_count >= judgement.BINDINGS_MAX:
             return True
         while review.ahead and review.ahead[-1] not in self._waiting:
             review.ahead.pop()
         return passed_seconds > REVIEW_SECONDS_MIN and not review.ahead
 
-    def _with_bindings(self, pending: _PendingReview) -> Review:
+    def _with_bindings(self, pending: _PendingReview) -> judgement.Review:
         """The decision with the bindings in flight with it."""
         bindings = list(self._bindings)
         place = pending.number - (self._binding_count - len(bindings))
-        horizon = pending.binding.at_seconds - SECONDS_MAX
-        before = bindings[max(place - BINDINGS_MAX, 0) : place]
-        return Review(
+        horizon = pending.binding.at_seconds - judgement.SECONDS_MAX
+        before = bindings[max(place - judgement.BINDINGS_MAX, 0) : place]
+        return judgement.Review(
             pending.binding,
             pending.verdict,
             [each for each in before if each.at_seconds >= horizon],
@@ -352,7 +346,7 @@ class Shadow:
     def _finish_review(self, pending: _PendingReview) -> None:
         review = self._with_bindings(pending)
         verdict, binding = review.verdict, review.binding
-        is_best = agrees_when_reordered(self._model, review)
+        is_best = judgement.agrees_when_reordered(self._model, review)
         self._reordered_count += is_best
         if not is_best:
             self._count_plugins(verdict)
@@ -384,7 +378,7 @@ class Shadow:
         else:
             self._omitted_count += 1
 
-    def _count_plugins(self, verdict: Verdict) -> None:
+    def _count_plugins(self, verdict: judgement.Verdict) -> None:
         if verdict.result == "rejected":
             self._plugins.setdefault(verdict.plugin, Counter())["rejected"] += 1
         for plugin, points in verdict.plugin_points.items():

@@ -14,14 +14,7 @@ import numpy as np
 
 from bayplan.api.device_objects import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
 from bayplan.api.objects import Node
-from bayplan.state.device_table import (
-    COUNTS,
-    AllocatedDevices,
-    ClassDevices,
-    CountsByRow,
-    class_by_resource,
-    is_older,
-)
+from bayplan.state import device_table
 
 
 @final
@@ -53,13 +46,13 @@ class MemoryClaims:
         self._sharer_counts.pop(uid, None)
 
     @property
-    def allocated(self) -> AllocatedDevices:
+    def allocated(self) -> device_table.AllocatedDevices:
         """The devices of all allocations, written, assumed or in flight; made at each call."""
         allocations = dict(self._in_flight)
         for claim in self.list():
             if claim.allocation is not None:
                 allocations[claim.uid] = claim.allocation
-        allocated = AllocatedDevices()
+        allocated = device_table.AllocatedDevices()
         for allocation in allocations.values():
             allocated.add(allocation)
         return allocated
@@ -97,7 +90,7 @@ class MemoryClaims:
 
     def assume(self, claim: ResourceClaim) -> bool:
         current = self.get(claim.metadata.namespace or "", claim.metadata.name)
-        if current is None or current.uid != claim.uid or is_older(claim, current):
+        if current is None or current.uid != claim.uid or device_table.is_older(claim, current):
             return False
         self._assumed[claim.key] = claim
         if claim.allocation is not None:
@@ -150,7 +143,7 @@ class MemoryClasses:
 
     def behind(self, resource: str) -> DeviceClass | None:
         """If several classes name one resource, the newest wins, then the first by name."""
-        return class_by_resource(self.list()).get(resource)
+        return device_table.class_by_resource(self.list()).get(resource)
 
 
 @final
@@ -171,13 +164,13 @@ class MemoryDevices:
         self.device_classes = MemoryClasses(classes)
         self.nodes = nodes
 
-    def counts(self, resource: str) -> CountsByRow | None:
+    def counts(self, resource: str) -> device_table.CountsByRow | None:
         """COUNTS [nodes], computed at each call; None if no class stands for the resource."""
         device_class = self.device_classes.behind(resource)
         if device_class is None:
             return None
         slices = self.resource_slices.list_with_device_taint_rules()
-        counts = ClassDevices(device_class, slices).counts(
+        counts = device_table.ClassDevices(device_class, slices).counts(
             self.nodes, self.resource_claims.allocated
         )
-        return np.array(list(counts), COUNTS)
+        return np.array(list(counts), device_table.COUNTS)

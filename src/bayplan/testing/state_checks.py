@@ -11,6 +11,7 @@ import msgspec
 from bayplan.adapters.embedded.json_merge import merge_patch
 from bayplan.api.objects import ApiObject, Pod, decode
 from bayplan.clock import cpu_seconds
+from bayplan.framework import validation
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import (
     BindPlugin,
@@ -39,16 +40,6 @@ from bayplan.framework.status import (
     unschedulable,
 )
 from bayplan.framework.types import MAX_NODE_SCORE, QueuedPodInfo
-from bayplan.framework.validation import (
-    REJECTION_CODES,
-    PlacementCheck,
-    WrongAnswer,
-    checked,
-    checked_pair,
-    codes_text,
-    line_of,
-    place_of,
-)
 from bayplan.objects.object_store import ObjectStore
 from bayplan.ports import PatchPodStatus
 from bayplan.state.pod_groups import GroupKey, GroupState
@@ -119,7 +110,7 @@ class SamplePort:
 PRE_ENQUEUE_CPU_SECONDS_MAX: Final = 0.001
 _ROUNDS: Final = 20
 
-_REJECTIONS: Final = frozenset(REJECTION_CODES)
+_REJECTIONS: Final = frozenset(validation.REJECTION_CODES)
 #: Attributes that are not the plugin's own state.
 _NOT_ITS_OWN: Final = ("handle", "args")
 
@@ -174,7 +165,7 @@ def sorts_its_queue(subject: PluginSubject, scene: Scene) -> None:
     try:
         sorted(keys)
     except TypeError as problem:
-        place = place_of(plugin.key)
+        place = validation.place_of(plugin.key)
         raise subject.failed(f"keys cannot be compared: {problem}{place}") from problem
 
 
@@ -261,7 +252,9 @@ def scores_placements(subject: PluginSubject, scene: Scene) -> None:
 
     first = scores()
     if not all(isinstance(score, int) and 0 <= score <= MAX_NODE_SCORE for score in first):
-        expected = f"wanted ints in 0..{MAX_NODE_SCORE}{place_of(plugin.score_placement)}"
+        expected = (
+            f"wanted ints in 0..{MAX_NODE_SCORE}{validation.place_of(plugin.score_placement)}"
+        )
         raise subject.failed(f"the scores of placements are {first}; {expected}")
     if list(scores()) != list(first):
         raise subject.failed("the scores of equal placements differ")
@@ -279,8 +272,8 @@ def generates_placements(subject: PluginSubject, scene: Scene) -> None:
         _check_code(subject, method, answer, _REJECTIONS)
         return
     try:
-        PlacementCheck().check(answer, nodes)
-    except WrongAnswer as problem:
+        validation.PlacementCheck().check(answer, nodes)
+    except validation.WrongAnswer as problem:
         raise subject.failed(problem.message_of(method)) from problem
 
 
@@ -309,7 +302,7 @@ def permits_and_binds(subject: PluginSubject, scene: Scene) -> None:
             if is_success(status) and not port.is_bound(each):
                 raise subject.failed(
                     f"bind succeeded, and the pod is not bound: write await port.bind(pod, "
-                    f"node_name), or return SKIP{place_of(plugin.bind)}"
+                    f"node_name), or return SKIP{validation.place_of(plugin.bind)}"
                 )
         if isinstance(plugin, PostBindPlugin):
             _result(subject, plugin.post_bind, (state, each, name, port))
@@ -318,7 +311,7 @@ def permits_and_binds(subject: PluginSubject, scene: Scene) -> None:
 def _check_wait(subject: PluginSubject, plugin: PermitPlugin, seconds: Any) -> None:
     try:
         wait_seconds(seconds)
-    except WrongAnswer as problem:
+    except validation.WrongAnswer as problem:
         raise _failed(subject, plugin.permit, problem) from None
 
 
@@ -364,8 +357,8 @@ def _pair(
 ) -> tuple[Any, Any]:
     answer = _result(subject, method, values)
     try:
-        return checked_pair(answer, expected)
-    except WrongAnswer as problem:
+        return validation.checked_pair(answer, expected)
+    except validation.WrongAnswer as problem:
         raise _failed(subject, method, problem) from None
 
 
@@ -373,16 +366,18 @@ def _check_code(
     subject: PluginSubject, method: Callable[..., Any], answer: Any, allowed: Collection[Code]
 ) -> None:
     try:
-        status = checked(answer)
+        status = validation.checked(answer)
         if code_of(status) not in {*allowed, Code.SUCCESS, Code.ERROR}:
-            expected = codes_text((Code.SUCCESS, *sorted(allowed)))
-            raise WrongAnswer(str(code_of(status)), expected, method)
-    except WrongAnswer as problem:
+            expected = validation.codes_text((Code.SUCCESS, *sorted(allowed)))
+            raise validation.WrongAnswer(str(code_of(status)), expected, method)
+    except validation.WrongAnswer as problem:
         raise _failed(subject, method, problem) from None
 
 
 def _failed(subject: PluginSubject, method: Callable[..., Any], problem: Exception) -> CheckFailed:
-    if isinstance(problem, WrongAnswer):
+    if isinstance(problem, validation.WrongAnswer):
         return subject.failed(problem.message_of(problem.method or method))
     name = method.__name__
-    return subject.failed(f"{name} raised {type(problem).__name__}: {problem}{line_of(problem)}")
+    return subject.failed(
+        f"{name} raised {type(problem).__name__}: {problem}{validation.line_of(problem)}"
+    )

@@ -16,15 +16,7 @@ from bayplan.engine.podgroups.status import reservation_of
 from bayplan.history.columns import Attempts, Rows
 from bayplan.history.timeline import Cause, ChangeKind, Series, State, Timeline, is_ready, numbers
 from bayplan.objects.pools import kind_key, kind_text, pool_of
-from bayplan.ui import answers
-from bayplan.ui.tables import (
-    NoSuchObject,
-    group_number,
-    node_at,
-    node_states,
-    shares,
-    state_name,
-)
+from bayplan.ui import answers, tables
 
 T = TypeVar("T")
 
@@ -44,7 +36,7 @@ _TOPOLOGY = "topology."
 _DOMAINS_MAX = 100
 
 
-class NotRemembered(NoSuchObject):
+class NotRemembered(tables.NoSuchObject):
     """A question about something that a running scheduler has forgotten."""
 
     def __init__(self, text: str) -> None:
@@ -76,7 +68,7 @@ def overview(state: State) -> answers.Overview:
         waiting=len(state.waiting),
         waiting_kinds=dict(sorted(kinds.items())),
         attempts=attempts_so_far(state),
-        node_states=node_states(state),
+        node_states=tables.node_states(state),
         queues=dict(state.queue_lengths),
         usage=usage_of(line, state.used[state.there].sum(0), state.allocatable.sum(0)),
         recent=tuple(_recent(state)),
@@ -215,7 +207,7 @@ def heat(state: State, *, color: str, group_by: str, size_by: str = "") -> answe
 
 def _sizes(state: State, resource: str) -> Rows:
     if resource not in state.timeline.resources:
-        raise NoSuchObject("resource", resource)
+        raise tables.NoSuchObject("resource", resource)
     return state.allocatable[:, state.timeline.resources.index(resource)]
 
 
@@ -226,7 +218,7 @@ def _packed(column: NDArray[Any]) -> str:
 def _label(state: State, node: int, key: str) -> str:
     if not key:
         return _NO_GROUP
-    labels = node_at(state, node).metadata.labels or {}
+    labels = tables.node_at(state, node).metadata.labels or {}
     return labels.get(key, _NO_GROUP)
 
 
@@ -236,9 +228,9 @@ def _heat_values(state: State, color: str) -> NDArray[np.float64]:
     if color == FRAGMENTATION:
         return fragmentation(state)
     if color not in state.timeline.resources:
-        raise NoSuchObject("resource", color)
+        raise tables.NoSuchObject("resource", color)
     index = state.timeline.resources.index(color)
-    return shares(state.used[:, index], state.allocatable[:, index])
+    return tables.shares(state.used[:, index], state.allocatable[:, index])
 
 
 def fragmentation(state: State) -> NDArray[np.float64]:
@@ -251,7 +243,7 @@ def fragmentation(state: State) -> NDArray[np.float64]:
     columns = [index for index in line.resource_order if line.resources[index] != PODS]
     if not columns:
         return np.full(len(line.node_names), np.nan)
-    free = np.stack([shares(state.used[:, i], state.allocatable[:, i]) for i in columns])
+    free = np.stack([tables.shares(state.used[:, i], state.allocatable[:, i]) for i in columns])
     absent = np.isnan(free)
     highest = np.where(absent, -np.inf, free).max(0)
     lowest = np.where(absent, np.inf, free).min(0)
@@ -271,7 +263,7 @@ def fit_counts(state: State, pod: str) -> NDArray[np.float64]:
 
 
 def node_row(state: State, node: int) -> answers.NodeRow:
-    line, seen = state.timeline, node_at(state, node)
+    line, seen = state.timeline, tables.node_at(state, node)
     pods = line.resources.index(PODS) if PODS in line.resources else None
     return answers.NodeRow(
         number=node,
@@ -289,7 +281,7 @@ def node_kinds(state: State) -> answers.NodeKinds:
     """The kinds of the existing nodes."""
     kinds: dict[str, list[int]] = {}
     for row in numbers(state.there):
-        kinds.setdefault(kind_key(node_at(state, row)), []).append(row)
+        kinds.setdefault(kind_key(tables.node_at(state, row)), []).append(row)
     largest = sorted(kinds.values(), key=lambda rows: -len(rows))
     return answers.NodeKinds(
         kinds=tuple(_node_kind(state, rows) for rows in largest[: answers.PAGE_MAX])
@@ -299,7 +291,7 @@ def node_kinds(state: State) -> answers.NodeKinds:
 def _node_kind(state: State, rows: Sequence[int]) -> answers.NodeKind:
     names = state.timeline.node_names
     first = min(rows, key=lambda row: natural_key(names[row]))
-    text = kind_text(node_at(state, first))
+    text = kind_text(tables.node_at(state, first))
     usage = node_row(state, first).usage
     return answers.NodeKind(template=names[first], text=text, nodes=len(rows), usage=usage)
 
@@ -309,10 +301,10 @@ def node_answer(state: State, name: str) -> answers.NodeAnswer:
     line = state.timeline
     number = line.node_rows.get(name)
     if number is None:
-        raise NoSuchObject("node", name)
+        raise tables.NoSuchObject("node", name)
     if state.node_version[number] < 0:
         return answers.NodeAnswer(number=number, name=name, is_there=False)
-    row, node = node_row(state, number), node_at(state, number)
+    row, node = node_row(state, number), tables.node_at(state, number)
     taints = node.spec.taints or ()
     return answers.NodeAnswer(
         number=number,
@@ -335,7 +327,7 @@ def _pod_row(line: Timeline, name: str) -> int:
     row = line.rows_by_name.get(name)
     # A fold that continues has rows that this timeline does not have.
     if row is None or row >= len(line.pods):
-        raise NoSuchObject("pod", name)
+        raise tables.NoSuchObject("pod", name)
     return row
 
 
@@ -343,7 +335,7 @@ def pod_entry(state: State, row: int) -> answers.PodEntry:
     line = state.timeline
     pod = line.pods[row]
     node = int(state.node_of_pod[row])
-    kind, since = state_name(state.pod_states[row]), int(state.state_changes[row])
+    kind, since = tables.state_name(state.pod_states[row]), int(state.state_changes[row])
     amounts = line.amounts[pod.amounts]
     return answers.PodEntry(
         name=pod.name,
@@ -403,7 +395,7 @@ def attempt_line(line: Timeline, name: str, attempt: int) -> tuple[int, int]:
     row = _pod_row(line, name)
     own = line.attempts[(line.attempts.pod == row) & (line.attempts.number == attempt)]
     if not len(own):
-        raise NoSuchObject("attempt", f"{attempt} of {name}")
+        raise tables.NoSuchObject("attempt", f"{attempt} of {name}")
     return int(own.change[0]), int(own.line[0])
 
 
@@ -522,7 +514,7 @@ def _group_records(state: State, name: str) -> list[answers.GroupAttempt]:
 def group_answer(state: State, name: str) -> answers.GroupAnswer:
     """Raises NoSuchObject."""
     line = state.timeline
-    number = group_number(line, name)
+    number = tables.group_number(line, name)
     member = line.lives.group == number
     nodes = numbers(state.node_of_pod[member & (state.node_of_pod >= 0)])
     by_node = Counter(line.node_names[node] for node in nodes)
@@ -561,7 +553,9 @@ def _domains(
 ) -> Iterator[answers.GroupDomain]:
     """The domains of the topology keys of Kubernetes, and of the key that the group used."""
     chosen = next((one.domain for one in reversed(attempts) if one.domain), "")
-    labels = {node: node_at(state, node).metadata.labels or {} for node in numbers(state.there)}
+    labels = {
+        node: tables.node_at(state, node).metadata.labels or {} for node in numbers(state.there)
+    }
     keys = {key for own in labels.values() for key in own if key.startswith(_TOPOLOGY)}
     if chosen:
         at = labels.get(member_nodes[0], {}) if member_nodes else {}

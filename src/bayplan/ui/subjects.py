@@ -42,7 +42,7 @@ from bayplan.regular_files import open_regular_file
 from bayplan.sim.input.sources import JOURNAL, InputSource
 from bayplan.sim.output.pod_counts import gone_text
 from bayplan.sim.output.run_folder import PluginsNotAllowedError, RunFolder
-from bayplan.ui import pages
+from bayplan.ui import pages, tables
 from bayplan.ui.answers import Computation, Decision, Source, Totals
 from bayplan.ui.cluster_objects import ClusterObjects, objects_of_inputs
 from bayplan.ui.computations import ENGINE_LOCK, Computations
@@ -232,7 +232,7 @@ class Subject:
 
     def record(self, pod: str, attempt: int) -> tuple[int, AttemptRecord]:
         """The change of an attempt, and its record. Raises NotReady, NoSuchObject."""
-        raise pages.NoSuchObject("decision about pod", pod)
+        raise tables.NoSuchObject("decision about pod", pod)
 
     def decision(self, pod: str, attempt: int) -> Decision:
         """The decision of an attempt. Raises what `record` raises."""
@@ -242,7 +242,7 @@ class Subject:
 
     def verdict(self, pod: str, attempt: int, node: str) -> Computation[NodeVerdict]:
         """Raises NotReady, NoSuchObject."""
-        raise pages.NoSuchObject("decision about pod", pod)
+        raise tables.NoSuchObject("decision about pod", pod)
 
 
 class FileSubject(Subject, ABC):

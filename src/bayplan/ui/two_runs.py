@@ -16,16 +16,7 @@ from numpy.typing import NDArray
 from bayplan.history.columns import NEVER
 from bayplan.history.timeline import ChangeKind, Series, Timeline, numbers
 from bayplan.journal import AttemptRecord
-from bayplan.ui import pages
-from bayplan.ui.answers import (
-    Comparison,
-    ComparisonRow,
-    FirstDifference,
-    MovedPod,
-    Preference,
-    ScoreDifference,
-    Step,
-)
+from bayplan.ui import answers, pages
 from bayplan.ui.subjects import RunSubject
 
 #: The kinds of changes after which a pod has a node.
@@ -58,9 +49,9 @@ class TwoRuns:
         places = [_Place(name, (one.get(name, ""), other.get(name, ""))) for name in names]
         return [place for place in places if place.nodes[0] != place.nodes[1]]
 
-    def moved_pod(self, place: _Place) -> MovedPod:
+    def moved_pod(self, place: _Place) -> answers.MovedPod:
         own, theirs = place.nodes
-        return MovedPod(
+        return answers.MovedPod(
             pod=place.pod,
             one=own,
             other=theirs,
@@ -68,29 +59,31 @@ class TwoRuns:
             in_other=self._preference(1, place.pod, theirs, own),
         )
 
-    def _preference(self, run: int, pod: str, chosen: str, rejected: str) -> Preference:
+    def _preference(self, run: int, pod: str, chosen: str, rejected: str) -> answers.Preference:
         """Why a run preferred its own node to the node of the other run."""
         record = self._decision(run, pod)
         if record is None:
-            return Preference(note="the run did not place the pod")
+            return answers.Preference(note="the run did not place the pod")
         if not chosen or record.node != chosen:
-            return Preference(note=f"{record.result}: {record.message}" if record.message else "")
+            return answers.Preference(
+                note=f"{record.result}: {record.message}" if record.message else ""
+            )
         if not rejected:
-            return Preference()
+            return answers.Preference()
         by_node = {score.node: score for score in record.scores}
         if rejected not in by_node or chosen not in by_node:
             if record.feasible_count == 1:
-                return Preference(note="it was the only feasible node")
+                return answers.Preference(note="it was the only feasible node")
             note = f"{rejected} is not among the best nodes of the record"
-            return Preference(note=note, computed_attempt=record.attempt)
+            return answers.Preference(note=note, computed_attempt=record.attempt)
         best, worse = by_node[chosen], by_node[rejected]
         differences = [
-            ScoreDifference(plugin=mine.plugin, difference=mine.weighted - other.weighted)
+            answers.ScoreDifference(plugin=mine.plugin, difference=mine.weighted - other.weighted)
             for mine, other in zip(best.plugins, worse.plugins, strict=True)
             if mine.weighted != other.weighted
         ]
         differences.sort(key=lambda one: (-abs(one.difference), one.plugin))
-        return Preference(
+        return answers.Preference(
             difference=best.total - worse.total,
             plugins=tuple(differences),
             note="" if best.total != worse.total else "equal totals: the tie-break decided",
@@ -112,21 +105,21 @@ class TwoRuns:
     # ---- the first difference ---------------------------------------------------------------
 
     @cached_property
-    def first(self) -> FirstDifference | None:
+    def first(self) -> answers.FirstDifference | None:
         """The first decision in which the runs differ; None: all their decisions are equal."""
         one, other = self._lines
         for number in range(min(len(one.attempts), len(other.attempts))):
             steps = _step(one, number), _step(other, number)
             if _outcome(steps[0]) != _outcome(steps[1]):
-                return FirstDifference(number=number + 1, one=steps[0], other=steps[1])
+                return answers.FirstDifference(number=number + 1, one=steps[0], other=steps[1])
         return None
 
     # ---- numbers ----------------------------------------------------------------------------
 
-    def answer(self) -> Comparison:
+    def answer(self) -> answers.Comparison:
         one, other = ({name: (unit, x) for name, unit, x in _numbers(line)} for line in self._lines)
         rows = [
-            ComparisonRow(
+            answers.ComparisonRow(
                 name=name,
                 unit=unit,
                 one=one.get(name, (unit, 0.0))[1],
@@ -135,7 +128,7 @@ class TwoRuns:
             for name, (unit, _) in {**one, **other}.items()
         ]
         differing = sorted((row for row in rows if row.one != row.other), key=_rank)
-        return Comparison(
+        return answers.Comparison(
             one=self._runs[0].name,
             other=self._runs[1].name,
             rows=tuple(differing),
@@ -147,7 +140,7 @@ class TwoRuns:
         )
 
 
-def _rank(row: ComparisonRow) -> float:
+def _rank(row: answers.ComparisonRow) -> float:
     """The sort key that puts the largest difference, in proportion to the numbers, first."""
     return -abs(row.one - row.other) / max(abs(row.one), abs(row.other))
 
@@ -160,11 +153,11 @@ def _last_nodes(line: Timeline) -> dict[str, str]:
     }
 
 
-def _step(line: Timeline, number: int) -> Step:
+def _step(line: Timeline, number: int) -> answers.Step:
     attempts = line.attempts
     change = int(attempts.change[number])
     at = pages.change_at(line, change)
-    return Step(
+    return answers.Step(
         pod=line.pods[int(attempts.pod[number])].name,
         attempt=int(attempts.number[number]),
         seconds=at.seconds,
@@ -174,7 +167,7 @@ def _step(line: Timeline, number: int) -> Step:
     )
 
 
-def _outcome(step: Step) -> tuple[str, int, str, str]:
+def _outcome(step: answers.Step) -> tuple[str, int, str, str]:
     return step.pod, step.attempt, step.result, step.node
 
 

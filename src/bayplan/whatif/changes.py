@@ -47,15 +47,7 @@ from bayplan.sim.input.what_if import NewNodes, Scaling, WhatIf
 from bayplan.sim.input.workload import Content
 from bayplan.sim.world.workloads.plans import creation_seconds, first_to_go
 from bayplan.state.pods import PodInfo
-from bayplan.whatif.evictions import (
-    BlockedPod,
-    Budgets,
-    LeftOver,
-    blocked_by,
-    is_evicted,
-    recreated,
-    release_claims,
-)
+from bayplan.whatif import evictions
 from bayplan.whatif.fit import add
 from bayplan.whatif.placing import Move, Placer
 
@@ -72,10 +64,10 @@ class Outcome:
     #: The pods that got a node.
     moves: list[Move] = field(default_factory=list[Move])
     #: Pods that have no node and did not wait before the changes.
-    left_over: list[LeftOver] = field(default_factory=list[LeftOver])
+    left_over: list[evictions.LeftOver] = field(default_factory=list[evictions.LeftOver])
     #: Pods that wait, and waited before the changes, too.
-    waited_before: list[LeftOver] = field(default_factory=list[LeftOver])
-    blocked: list[BlockedPod] = field(default_factory=list[BlockedPod])
+    waited_before: list[evictions.LeftOver] = field(default_factory=list[evictions.LeftOver])
+    blocked: list[evictions.BlockedPod] = field(default_factory=list[evictions.BlockedPod])
     #: The pods that go and are not created again, by the reason.
     gone: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     notes: list[str] = field(default_factory=list[str])
@@ -252,14 +244,14 @@ class _Changes:
         for pod in pods:
             self._model.remove(POD, pod.namespace, pod.name)
             if controller_kind(pod.metadata) == "DaemonSet" or is_mirror(pod.metadata):
-                release_claims(self._model, pod)
+                evictions.release_claims(self._model, pod)
                 continue
             if is_terminal(pod.pod):
                 continue
-            if recreated([pod]) and not pod.is_terminating:
+            if evictions.recreated([pod]) and not pod.is_terminating:
                 self._placer.replace(pod)
             else:
-                release_claims(self._model, pod)
+                evictions.release_claims(self._model, pod)
                 self._placer.is_gone(pod.key, "lost with its node")
 
     def drain(self, name: str) -> None:
@@ -267,28 +259,30 @@ class _Changes:
         pods = sorted(self._pods_on(name), key=lambda pod: pod.key)
         leaving: deque[PodInfo] = deque()
         for pod in pods:
-            if not is_evicted(pod):
+            if not evictions.is_evicted(pod):
                 continue
             if not controller_kind(pod.metadata) and not self._force:
                 message = "it has no controller; with --force it is evicted for good"
-                self._outcome.blocked.append(BlockedPod(pod=pod.key, budgets=(), message=message))
+                self._outcome.blocked.append(
+                    evictions.BlockedPod(pod=pod.key, budgets=(), message=message)
+                )
                 continue
             leaving.append(pod)
-        budgets, used = Budgets(self._model), defaultdict[str, int](int)
+        budgets, used = evictions.Budgets(self._model), defaultdict[str, int](int)
         is_lost = is_unreachable(self._node(name))
         while leaving:
             pod = leaving.popleft()
-            blocked = blocked_by(pod, budgets.of(pod), used)
+            blocked = evictions.blocked_by(pod, budgets.of(pod), used)
             if blocked is None and is_lost and controller_kind(pod.metadata) == "StatefulSet":
                 # The controller waits until the pod is gone, but no kubelet ends it.
                 message = f"the kubelet of {name} does not answer, so that the pod does not end"
-                blocked = BlockedPod(pod=pod.key, budgets=(), message=message)
+                blocked = evictions.BlockedPod(pod=pod.key, budgets=(), message=message)
             if blocked is not None:
                 self._outcome.blocked.append(blocked)
                 continue
             self._model.remove(POD, pod.namespace, pod.name)
             if not controller_kind(pod.metadata):
-                release_claims(self._model, pod)
+                evictions.release_claims(self._model, pod)
                 self._placer.is_gone(pod.key, "evicted")
                 continue
             self._placer.replace(pod)
@@ -377,7 +371,7 @@ class _Changes:
             info = self._model.scheduler.cache.pod((present and present.metadata.uid) or "")
             self._model.remove(*pod)
             if info is not None:
-                release_claims(self._model, info)
+                evictions.release_claims(self._model, info)
             self._placer.is_gone(f"{pod.namespace}/{pod.name}", "scaled down")
 
     def _manifest(self, pod: Pod) -> Content:

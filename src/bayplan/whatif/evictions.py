@@ -14,16 +14,9 @@ from msgspec.structs import replace
 
 from bayplan.adapters.embedded.disruption_budgets import ignores_budgets, may_go_unready
 from bayplan.answers.document import Value
+from bayplan.api import objects
 from bayplan.api.device_objects import RESOURCE_CLAIM, ResourceClaim, ResourceClaimStatus
 from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET, PodDisruptionBudget
-from bayplan.api.objects import (
-    PERSISTENT_VOLUME_CLAIM,
-    POD,
-    STORAGE_CLASS,
-    ObjectMeta,
-    Pod,
-    is_terminal,
-)
 from bayplan.api.selectors import Selector, SelectorError, label_selector
 from bayplan.api.storage_objects import (
     WAIT_FOR_FIRST_CONSUMER,
@@ -138,7 +131,7 @@ def recreated(pods: Iterable[PodInfo]) -> list[PodInfo]:
     ]
 
 
-def replacement(pod: PodInfo, suffix: str = "") -> Pod:
+def replacement(pod: PodInfo, suffix: str = "") -> objects.Pod:
     """The pod that a controller creates for one that goes: pending, with the same spec.
 
     It has the same name, so that the claims of its volumes are those of the pod that goes.
@@ -152,7 +145,7 @@ def replacement(pod: PodInfo, suffix: str = "") -> Pod:
         deletion_timestamp=None,
         deletion_grace_period_seconds=None,
     )
-    return Pod(metadata=metadata, spec=pod.spec, declared=dict(pod.declared))
+    return objects.Pod(metadata=metadata, spec=pod.spec, declared=dict(pod.declared))
 
 
 def create_again(model: ClusterModel, pod: PodInfo, *, uid: str | None = None) -> None:
@@ -169,7 +162,7 @@ def create_again(model: ClusterModel, pod: PodInfo, *, uid: str | None = None) -
         statuses = pod.status.resource_claim_statuses
         created = replace(created, status=replace(created.status, resource_claim_statuses=statuses))
         release_claims(model, pod, uid)
-    model.add(POD, replace(created, metadata=replace(created.metadata, uid=uid)))
+    model.add(objects.POD, replace(created, metadata=replace(created.metadata, uid=uid)))
 
 
 def release_claims(model: ClusterModel, pod: PodInfo, new_uid: str = "") -> None:
@@ -193,13 +186,13 @@ def release_claims(model: ClusterModel, pod: PodInfo, new_uid: str = "") -> None
         else:
             model.replace(RESOURCE_CLAIM, _released(claim, pod.uid, new_uid))
     for volume in pod.spec.volumes or ():
-        key = (PERSISTENT_VOLUME_CLAIM, pod.namespace, f"{pod.name}-{volume.name}")
+        key = (objects.PERSISTENT_VOLUME_CLAIM, pod.namespace, f"{pod.name}-{volume.name}")
         made = model.get(*key) if volume.ephemeral is not None else None
         if isinstance(made, PersistentVolumeClaim):
             if new_uid:
                 again = without_late_volume(model, made)
                 metadata = _with_owner(again.metadata, pod.uid, new_uid)
-                model.replace(PERSISTENT_VOLUME_CLAIM, replace(again, metadata=metadata))
+                model.replace(objects.PERSISTENT_VOLUME_CLAIM, replace(again, metadata=metadata))
             else:
                 model.remove(*key)
     implicit = pod.status.extended_resource_claim_status
@@ -217,7 +210,7 @@ def _released(claim: ResourceClaim, uid: str, new_uid: str) -> ResourceClaim:
     return replace(claim, metadata=_with_owner(claim.metadata, uid, new_uid), status=status)
 
 
-def _with_owner(metadata: ObjectMeta, uid: str, new_uid: str) -> ObjectMeta:
+def _with_owner(metadata: objects.ObjectMeta, uid: str, new_uid: str) -> objects.ObjectMeta:
     """The metadata with the pod of the new uid as the owner, in place of the pod of the old uid."""
     owners = tuple(
         replace(owner, uid=new_uid) if owner.uid == uid else owner
@@ -230,7 +223,7 @@ def without_late_volume(model: ClusterModel, claim: PersistentVolumeClaim) -> Pe
     """The claim of an ephemeral volume as it is created again: without a volume, if one is
     provisioned when the pod has a node."""
     name = ClaimInfo(claim).class_name
-    storage_class = model.get(STORAGE_CLASS, "", name) if name else None
+    storage_class = model.get(objects.STORAGE_CLASS, "", name) if name else None
     if (
         not isinstance(storage_class, StorageClass)
         or storage_class.volume_binding_mode != WAIT_FOR_FIRST_CONSUMER
@@ -249,4 +242,4 @@ def is_evicted(pod: PodInfo) -> bool:
     """Whether a drain evicts a pod. The pod must not go with its node, must run, and must not be
     being deleted. A drain evicts pods without a controller only if it is forced to."""
     stays = is_bound_to_node(pod.metadata) or is_mirror(pod.metadata)
-    return not (stays or pod.is_terminating or is_terminal(pod.pod))
+    return not (stays or pod.is_terminating or objects.is_terminal(pod.pod))

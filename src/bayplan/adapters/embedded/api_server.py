@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, cast, final
 
 from msgspec import structs
 
+from bayplan.adapters.embedded import api_errors
 from bayplan.adapters.embedded.admission.chain import AdmissionChain
 from bayplan.adapters.embedded.admission.plugin import is_admitted, is_stored
 from bayplan.adapters.embedded.admission.plugin_set import DEFAULT_PLUGINS, PluginSet
@@ -30,15 +31,6 @@ from bayplan.adapters.embedded.api_defaults import (
     defaulted,
     in_stored_version,
     prepared,
-)
-from bayplan.adapters.embedded.api_errors import (
-    AlreadyExistsError,
-    InvalidError,
-    aggregated,
-    modified,
-    no_such_object,
-    not_bindable,
-    other_uid,
 )
 from bayplan.adapters.embedded.api_features import NO_FEATURES, ApiFeatures
 from bayplan.adapters.embedded.api_validation import (
@@ -229,7 +221,7 @@ class ApiServer:
         key = new_key((template.kind, template.namespace, own["name"]))
         made_count = self._made.get(key, 0)
         if made_count and self._store.get(key) is not None:
-            raise AlreadyExistsError(key)
+            raise api_errors.AlreadyExistsError(key)
         if not template.was_admitted:
             for plugin in self._admission.counting:
                 plugin.validate(key, template.content, template.object)
@@ -272,7 +264,7 @@ class ApiServer:
             raise ApiError(400, "BadRequest", "; ".join(map(str, nameless)))
         key, content = self._named(content)
         if self._store.get(key) is not None:
-            raise AlreadyExistsError(key)
+            raise api_errors.AlreadyExistsError(key)
         was_admitted, was_stored = is_admitted(content), is_stored(content)
         if key.kind == POD or was_stored:
             _refuse(key, unreadable_problems(key.kind, content))
@@ -365,7 +357,7 @@ class ApiServer:
     def get(self, key: ObjectKey) -> StoredObject:
         stored = self._store.get(key)
         if stored is None:
-            raise no_such_object(key)
+            raise api_errors.no_such_object(key)
         return stored
 
     def was_created(self, key: ObjectKey) -> bool:
@@ -411,7 +403,7 @@ class ApiServer:
         """Bind a pod to a node, once. The pod runs at once."""
         old = self._store.get(key)
         if old is None:
-            raise no_such_object(key)
+            raise api_errors.no_such_object(key)
         content, pod = old.content, old.object
         if uid != content["metadata"]["uid"]:
             _expect_uid(old, uid)
@@ -419,7 +411,7 @@ class ApiServer:
         if "nodeName" in spec or "schedulingGates" in spec or "deletionTimestamp" in meta:
             why_not = why_not_bindable(content)
             if why_not is not None:
-                raise not_bindable(key, why_not)
+                raise api_errors.not_bindable(key, why_not)
         assert isinstance(pod, Pod)
         # Pods of one template share their status if they are bound at one time.
         status = self._last_bound
@@ -556,7 +548,7 @@ class ApiServer:
 def _refuse(key: ObjectKey, problems: Sequence[Problem]) -> None:
     """Raises InvalidError if there are problems."""
     if problems:
-        raise InvalidError(key, aggregated(map(_text, problems)))
+        raise api_errors.InvalidError(key, api_errors.aggregated(map(_text, problems)))
 
 
 def _text(problem: Problem) -> str:
@@ -599,14 +591,14 @@ def _expect_same(stored: StoredObject, meta: Content) -> None:
     """Raises ConflictError if a write names another version or uid."""
     version = meta.get("resourceVersion")
     if version and version != str(stored.version):
-        raise modified(stored.key)
+        raise api_errors.modified(stored.key)
     _expect_uid(stored, meta.get("uid") or "")
 
 
 def _expect_uid(stored: StoredObject, uid: str) -> None:
     own = stored.content["metadata"]["uid"]
     if uid and uid != own:
-        raise other_uid(stored.key, uid, own)
+        raise api_errors.other_uid(stored.key, uid, own)
 
 
 def _with_identity_of(old: Content, new: Content) -> Content:

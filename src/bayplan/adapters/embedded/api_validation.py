@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, cast, final
 
+from bayplan.adapters.embedded import field_validation, policy_validation
 from bayplan.adapters.embedded import selector_validation as selectors
 from bayplan.adapters.embedded.field_errors import (
     dns_subdomain,
@@ -23,23 +24,7 @@ from bayplan.adapters.embedded.field_errors import (
     qualified_name,
     required,
 )
-from bayplan.adapters.embedded.field_validation import (
-    DNS_LABEL,
-    DNS_SUBDOMAIN,
-    LABEL_KEY,
-    LABEL_VALUE,
-    is_dns_label,
-    is_dns_subdomain,
-)
 from bayplan.adapters.embedded.pod_validation import choice, effect, pod_spec
-from bayplan.adapters.embedded.policy_validation import (
-    disruption_budget,
-    limit_range,
-    resource_quota,
-    runtime_class,
-    unreadable_limits,
-    unreadable_overhead,
-)
 from bayplan.adapters.embedded.resource_validation import (
     quantities,
     unreadable,
@@ -228,8 +213,8 @@ def _request(request: DeviceRequest, path: str) -> Iterator[Problem]:
 
 def _device_request(request: ExactDeviceRequest | DeviceSubRequest, path: str) -> Iterator[Problem]:
     name = request.device_class_name
-    if not is_dns_subdomain(name):
-        yield wrong(joined(path, "deviceClassName"), name or None, DNS_SUBDOMAIN)
+    if not field_validation.is_dns_subdomain(name):
+        yield wrong(joined(path, "deviceClassName"), name or None, field_validation.DNS_SUBDOMAIN)
     # An absent count means one device; the default is set later.
     mode = request.allocation_mode or None
     yield from choice(mode, joined(path, "allocationMode"), ALLOCATION_MODES)
@@ -271,8 +256,8 @@ def _constraint(constraint: DeviceConstraint, names: set[str], path: str) -> Ite
 
 
 def _label(name: str, path: str) -> Iterator[Problem]:
-    if not is_dns_label(name):
-        yield wrong(path, name or None, DNS_LABEL)
+    if not field_validation.is_dns_label(name):
+        yield wrong(path, name or None, field_validation.DNS_LABEL)
 
 
 # ---- volumes, claims and storage classes ----------------------------------------------------
@@ -381,7 +366,7 @@ def identity_problems(content: Any) -> list[Problem]:
         problems.append(not_a_text("metadata.name", name, "a name"))
     namespace = meta.get("namespace")
     if namespace is not None and not isinstance(namespace, str):
-        problems.append(not_a_text("metadata.namespace", namespace, DNS_LABEL))
+        problems.append(not_a_text("metadata.namespace", namespace, field_validation.DNS_LABEL))
     return problems
 
 
@@ -409,9 +394,9 @@ def _unreadable_node(node: Node) -> Iterator[Problem]:
 _UNREADABLE: Mapping[str, Callable[[Any], Iterator[Problem]]] = {
     POD: lambda pod: unreadable_resources(pod.spec, "spec"),
     NODE: _unreadable_node,
-    LIMIT_RANGE: unreadable_limits,
+    LIMIT_RANGE: policy_validation.unreadable_limits,
     RESOURCE_QUOTA: lambda quota: unreadable(quota.spec.hard, "spec.hard"),
-    RUNTIME_CLASS: unreadable_overhead,
+    RUNTIME_CLASS: policy_validation.unreadable_overhead,
     PERSISTENT_VOLUME: lambda volume: unreadable(volume.spec.capacity, "spec.capacity"),
     PERSISTENT_VOLUME_CLAIM: lambda claim: unreadable(
         claim.spec.resources.requests, "spec.resources.requests"
@@ -479,12 +464,12 @@ def _new_gates(before: Content, after: Content) -> Iterator[Problem]:
 def _metadata(kind: str, meta: ObjectMeta) -> Iterator[Problem]:
     yield from _name(kind, meta)
     yield from _finalizers(kind, meta.finalizers or ())
-    if meta.namespace and not is_dns_label(meta.namespace) and is_namespaced(kind):
-        yield wrong("metadata.namespace", meta.namespace, DNS_LABEL)
+    if meta.namespace and not field_validation.is_dns_label(meta.namespace) and is_namespaced(kind):
+        yield wrong("metadata.namespace", meta.namespace, field_validation.DNS_LABEL)
     yield from selectors.labels(meta.labels, "metadata.labels")
     for key in meta.annotations or {}:
         if not is_label_key(key.lower()):
-            yield wrong("metadata.annotations", key, LABEL_KEY)
+            yield wrong("metadata.annotations", key, field_validation.LABEL_KEY)
 
 
 def _name(kind: str, meta: ObjectMeta) -> Iterator[Problem]:
@@ -493,11 +478,11 @@ def _name(kind: str, meta: ObjectMeta) -> Iterator[Problem]:
     if not name:
         yield wrong("metadata.name", None, "a name")
     elif kind == NAMESPACE:
-        if not is_dns_label(name):
-            yield wrong("metadata.name", name, DNS_LABEL)
+        if not field_validation.is_dns_label(name):
+            yield wrong("metadata.name", name, field_validation.DNS_LABEL)
     elif kind in _NAMED_BY_SUBDOMAINS:
-        if not is_dns_subdomain(name):
-            yield wrong("metadata.name", name, DNS_SUBDOMAIN)
+        if not field_validation.is_dns_subdomain(name):
+            yield wrong("metadata.name", name, field_validation.DNS_SUBDOMAIN)
     elif name in (".", "..") or "/" in name or "%" in name:
         yield wrong("metadata.name", name, "a name without '/' and '%'")
 
@@ -563,7 +548,7 @@ def _node(node: Node) -> Iterator[Problem]:
         path = f"spec.taints[{index}]"
         yield from qualified_name(taint.key, joined(path, "key"))
         if not is_label_value(taint.value or ""):
-            yield wrong(joined(path, "value"), taint.value, LABEL_VALUE)
+            yield wrong(joined(path, "value"), taint.value, field_validation.LABEL_VALUE)
         yield from effect(taint.effect, joined(path, "effect"))
         if (taint.key, taint.effect) in seen:
             yield wrong(path, taint.key, "each key once per effect")
@@ -591,10 +576,10 @@ _CHECKS: Mapping[str, Callable[[Any], Iterable[Problem]]] = {
     NODE: _NodeCheck(),
     NAMESPACE: _namespace,
     PRIORITY_CLASS: _priority_class,
-    LIMIT_RANGE: limit_range,
-    RESOURCE_QUOTA: resource_quota,
-    RUNTIME_CLASS: runtime_class,
-    POD_DISRUPTION_BUDGET: disruption_budget,
+    LIMIT_RANGE: policy_validation.limit_range,
+    RESOURCE_QUOTA: policy_validation.resource_quota,
+    RUNTIME_CLASS: policy_validation.runtime_class,
+    POD_DISRUPTION_BUDGET: policy_validation.disruption_budget,
     PERSISTENT_VOLUME: _volume,
     PERSISTENT_VOLUME_CLAIM: _volume_claim,
     STORAGE_CLASS: _storage_class,

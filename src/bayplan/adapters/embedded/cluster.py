@@ -14,6 +14,7 @@ from collections.abc import Generator, Iterable, Mapping
 from functools import partial
 from typing import Any, cast, final
 
+from bayplan import ports
 from bayplan.adapters.embedded.admission.plugin_set import DEFAULT_PLUGINS, PluginSet
 from bayplan.adapters.embedded.api_errors import OtherUidError
 from bayplan.adapters.embedded.api_features import NO_FEATURES, ApiFeatures
@@ -34,14 +35,6 @@ from bayplan.adapters.embedded.versioned_store import (
 from bayplan.api.objects import POD, ApiObject, Pod
 from bayplan.clock import Clock
 from bayplan.objects.keys import Content, ObjectKey, new_key, object_key
-from bayplan.ports import (
-    EmitEvent,
-    ImmediateCluster,
-    Listing,
-    NotFoundError,
-    PatchPodGroupStatus,
-    PatchPodStatus,
-)
 from bayplan.state.pods import PodInfo
 
 # ---- object port ----------------------------------------------------------------------------
@@ -85,7 +78,7 @@ def _meant_by_uid() -> Generator[None]:
     try:
         yield
     except OtherUidError as problem:
-        raise NotFoundError(str(problem)) from None
+        raise ports.NotFoundError(str(problem)) from None
 
 
 def _within(patch: Content, subresource: str) -> Content:
@@ -108,7 +101,7 @@ EVENTS_MAX = 20_000
 
 
 @final
-class EmbeddedCluster(ObjectPort, ImmediateCluster):
+class EmbeddedCluster(ObjectPort, ports.ImmediateCluster):
     """ports.Cluster in memory."""
 
     def __init__(
@@ -152,7 +145,7 @@ class EmbeddedCluster(ObjectPort, ImmediateCluster):
 
     # ---- the port ---------------------------------------------------------------------------
 
-    async def list(self, kind: str) -> Listing:
+    async def list(self, kind: str) -> ports.Listing:
         """The objects that an informer of a scheduler sees: without pods that have ended."""
         return self._store.list(kind)
 
@@ -168,11 +161,11 @@ class EmbeddedCluster(ObjectPort, ImmediateCluster):
         if self._claims.waiting:
             self._claims.work_soon()
 
-    def patch_pod_status_now(self, patch: PatchPodStatus) -> None:
+    def patch_pod_status_now(self, patch: ports.PatchPodStatus) -> None:
         with _meant_by_uid():
             self._server.patch_pod_status(patch)
 
-    async def patch_group_status(self, patch: PatchPodGroupStatus) -> None:
+    async def patch_group_status(self, patch: ports.PatchPodGroupStatus) -> None:
         key = object_key(patch.kind, patch.namespace, patch.name)
         meta = {"uid": patch.uid} if patch.uid else {}
         with _meant_by_uid():
@@ -182,7 +175,7 @@ class EmbeddedCluster(ObjectPort, ImmediateCluster):
         with _meant_by_uid():
             self._server.delete(object_key(POD, namespace, name), uid)
 
-    def create_event_now(self, event: EmitEvent) -> None:
+    def create_event_now(self, event: ports.EmitEvent) -> None:
         self._event_count += 1
         content_at = partial(_event_object, event, self._event_count)
         if not self._server.create_unread(EVENT, content_at):
@@ -274,7 +267,7 @@ class EmbeddedCluster(ObjectPort, ImmediateCluster):
         return None if self._pod_gc is None else self._pod_gc.due_seconds
 
 
-def _event_object(event: EmitEvent, number: int, stamp: str) -> Content:
+def _event_object(event: ports.EmitEvent, number: int, stamp: str) -> Content:
     """An events.k8s.io/v1 Event. Its name ends in a suffix of its own, as upstream's names do."""
     regarding = event.regarding
     ending = stable_suffix(f"{regarding.uid}/{number}", length=10)

@@ -21,32 +21,13 @@ from bayplan.adapters.embedded.selector_validation import (
     node_selector,
     node_term,
 )
-from bayplan.api.objects import (
-    NO_EXECUTE,
-    NO_SCHEDULE,
-    PREEMPTION_POLICIES,
-    PREFER_NO_SCHEDULE,
-    PREFERRED,
-    REQUIRED,
-    Affinity,
-    Container,
-    ContainerPort,
-    LabelSelector,
-    PodAffinity,
-    PodAffinityTerm,
-    PodResourceClaim,
-    PodSpec,
-    Toleration,
-    TopologySpreadConstraint,
-    VolumeDevice,
-    VolumeMount,
-)
+from bayplan.api import objects
 from bayplan.api.selectors import COMPARISONS, EXISTS, is_decimal, is_label_value
 from bayplan.api.storage_objects import Volume
 from bayplan.printable import quoted
 from bayplan.problems import Problem
 
-EFFECTS = (NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
+EFFECTS = (objects.NO_SCHEDULE, objects.PREFER_NO_SCHEDULE, objects.NO_EXECUTE)
 _GO_INTEGER = re.compile(r"[+-]?[0-9]{1,1000}")
 _TOLERATION_OPERATORS = ("Equal", EXISTS)
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
@@ -61,7 +42,7 @@ _INT32_MAX = 2**31 - 1
 
 
 def pod_spec(
-    spec: PodSpec, path: str, *, pod_name: str = "", is_new: bool = True
+    spec: objects.PodSpec, path: str, *, pod_name: str = "", is_new: bool = True
 ) -> Iterator[Problem]:
     """Everything that is wrong with the spec of a pod or of a pod template.
 
@@ -91,7 +72,7 @@ def pod_spec(
     if spec.runtime_class_name is not None:
         yield from field_errors.dns_subdomain(spec.runtime_class_name, f"{path}.runtimeClassName")
     policy = spec.preemption_policy
-    yield from choice(policy, f"{path}.preemptionPolicy", PREEMPTION_POLICIES)
+    yield from choice(policy, f"{path}.preemptionPolicy", objects.PREEMPTION_POLICIES)
     yield from overhead(spec.overhead, f"{path}.overhead", is_new=is_new)
     if spec.node_name and spec.scheduling_gates:
         detail = "cannot be set until all schedulingGates have been cleared"
@@ -119,7 +100,7 @@ def _name(name: str | None, path: str) -> Iterator[Problem]:
         yield from field_errors.dns_subdomain(name, path)
 
 
-def _gates(spec: PodSpec, path: str) -> Iterator[Problem]:
+def _gates(spec: objects.PodSpec, path: str) -> Iterator[Problem]:
     seen: set[str] = set()
     for index, gate in enumerate(spec.scheduling_gates or ()):
         yield from field_errors.qualified_name(gate.name, f"{path}[{index}]")
@@ -161,7 +142,7 @@ def _volume(volume: Volume, path: str) -> Iterator[Problem]:
         yield field_errors.required(f"{path}.name")
 
 
-def _pod_claims(claims: tuple[PodResourceClaim, ...], path: str) -> Iterator[Problem]:
+def _pod_claims(claims: tuple[objects.PodResourceClaim, ...], path: str) -> Iterator[Problem]:
     seen: set[str] = set()
     for index, claim in enumerate(claims):
         where = f"{path}[{index}]"
@@ -187,7 +168,7 @@ def _pod_claims(claims: tuple[PodResourceClaim, ...], path: str) -> Iterator[Pro
             yield from field_errors.dns_subdomain(template, f"{where}.resourceClaimTemplateName")
 
 
-def _claim_value(claim: PodResourceClaim) -> dict[str, str | None]:
+def _claim_value(claim: objects.PodResourceClaim) -> dict[str, str | None]:
     """A claim as upstream prints its internal type."""
     return {
         "Name": claim.name,
@@ -199,7 +180,9 @@ def _claim_value(claim: PodResourceClaim) -> dict[str, str | None]:
 # ---- containers -----------------------------------------------------------------------------
 
 
-def _all_containers(spec: PodSpec, volumes: set[str] | None, path: str) -> Iterator[Problem]:
+def _all_containers(
+    spec: objects.PodSpec, volumes: set[str] | None, path: str
+) -> Iterator[Problem]:
     """``volumes``: those that can be mounted; None: the spec is not new."""
     containers = spec.containers or ()
     if not containers:
@@ -225,7 +208,7 @@ def _all_containers(spec: PodSpec, volumes: set[str] | None, path: str) -> Itera
 
 
 def _container(
-    container: Container, spec: PodSpec, volumes: set[str] | None, path: str
+    container: objects.Container, spec: objects.PodSpec, volumes: set[str] | None, path: str
 ) -> Iterator[Problem]:
     if container.name:
         yield from field_errors.dns_label(container.name, f"{path}.name")
@@ -238,11 +221,11 @@ def _container(
     yield from requirements(container.resources, f"{path}.resources", claims, is_new=is_new)
 
 
-def _mounts(container: Container, volumes: set[str], path: str) -> Iterator[Problem]:
-    devices: tuple[VolumeDevice, ...] = container.volume_devices or ()
+def _mounts(container: objects.Container, volumes: set[str], path: str) -> Iterator[Problem]:
+    devices: tuple[objects.VolumeDevice, ...] = container.volume_devices or ()
     names, paths = {each.name for each in devices}, {each.device_path for each in devices}
     seen: set[str] = set()
-    mounts: tuple[VolumeMount, ...] = container.volume_mounts or ()
+    mounts: tuple[objects.VolumeMount, ...] = container.volume_mounts or ()
     for index, mount in enumerate(mounts):
         where, mount_path = f"{path}[{index}]", mount.mount_path or ""
         if not mount.name:
@@ -262,18 +245,18 @@ def _mounts(container: Container, volumes: set[str], path: str) -> Iterator[Prob
             yield field_errors.invalid(f"{where}.mountPath", mount_path, detail)
 
 
-def _devices(container: Container, volumes: set[str], path: str) -> Iterator[Problem]:
+def _devices(container: objects.Container, volumes: set[str], path: str) -> Iterator[Problem]:
     for index, device in enumerate(container.volume_devices or ()):
         if device.name and device.name not in volumes:
             yield field_errors.not_found(f"{path}[{index}].name", device.name)
 
 
-def _restart_policy(container: Container, path: str) -> Iterator[Problem]:
+def _restart_policy(container: objects.Container, path: str) -> Iterator[Problem]:
     policy = container.restart_policy
     yield from choice(policy, f"{path}.restartPolicy", _CONTAINER_RESTART_POLICIES)
 
 
-def _ports(ports: tuple[ContainerPort, ...], path: str) -> Iterator[Problem]:
+def _ports(ports: tuple[objects.ContainerPort, ...], path: str) -> Iterator[Problem]:
     for index, port in enumerate(ports):
         where = f"{path}[{index}]"
         number = port.container_port
@@ -286,7 +269,7 @@ def _ports(ports: tuple[ContainerPort, ...], path: str) -> Iterator[Problem]:
         yield from choice(port.protocol, f"{where}.protocol", _PROTOCOLS)
 
 
-def _host_ports(containers: tuple[Container, ...], path: str) -> Iterator[Problem]:
+def _host_ports(containers: tuple[objects.Container, ...], path: str) -> Iterator[Problem]:
     """One pod cannot take a host's port twice."""
     seen: set[str] = set()
     for index, container in enumerate(containers):
@@ -299,7 +282,7 @@ def _host_ports(containers: tuple[Container, ...], path: str) -> Iterator[Proble
             seen.add(taken)
 
 
-def _host_network(spec: PodSpec, path: str) -> Iterator[Problem]:
+def _host_network(spec: objects.PodSpec, path: str) -> Iterator[Problem]:
     if not spec.host_network:
         return
     for index, container in enumerate(spec.containers or ()):
@@ -313,14 +296,14 @@ def _host_network(spec: PodSpec, path: str) -> Iterator[Problem]:
 # ---- affinity -------------------------------------------------------------------------------
 
 
-def _affinity(affinity: Affinity | None, path: str) -> Iterator[Problem]:
+def _affinity(affinity: objects.Affinity | None, path: str) -> Iterator[Problem]:
     if affinity is None:
         return
     if affinity.node_affinity is not None:
         where = f"{path}.nodeAffinity"
-        yield from node_selector(affinity.node_affinity.required, f"{where}.{REQUIRED}")
+        yield from node_selector(affinity.node_affinity.required, f"{where}.{objects.REQUIRED}")
         for index, term in enumerate(affinity.node_affinity.preferred or ()):
-            place = f"{where}.{PREFERRED}[{index}]"
+            place = f"{where}.{objects.PREFERRED}[{index}]"
             yield from _weight(term.weight, place)
             yield from node_term(term.preference, f"{place}.preference", checks_values=False)
     yield from _pod_affinity(affinity.pod_affinity, f"{path}.podAffinity")
@@ -332,18 +315,18 @@ def _weight(weight: int, path: str) -> Iterator[Problem]:
         yield field_errors.invalid(f"{path}.weight", weight, _NOT_A_WEIGHT)
 
 
-def _pod_affinity(affinity: PodAffinity | None, path: str) -> Iterator[Problem]:
+def _pod_affinity(affinity: objects.PodAffinity | None, path: str) -> Iterator[Problem]:
     if affinity is None:
         return
     for index, term in enumerate(affinity.required or ()):
-        yield from _pod_affinity_term(term, f"{path}.{REQUIRED}[{index}]")
+        yield from _pod_affinity_term(term, f"{path}.{objects.REQUIRED}[{index}]")
     for index, weighted in enumerate(affinity.preferred or ()):
-        place = f"{path}.{PREFERRED}[{index}]"
+        place = f"{path}.{objects.PREFERRED}[{index}]"
         yield from _weight(weighted.weight, place)
         yield from _pod_affinity_term(weighted.pod_affinity_term, f"{place}.podAffinityTerm")
 
 
-def _pod_affinity_term(term: PodAffinityTerm, path: str) -> Iterator[Problem]:
+def _pod_affinity_term(term: objects.PodAffinityTerm, path: str) -> Iterator[Problem]:
     yield from label_selector(term.label_selector, f"{path}.labelSelector")
     yield from label_selector(term.namespace_selector, f"{path}.namespaceSelector")
     for namespace in term.namespaces or ():
@@ -358,7 +341,7 @@ def _pod_affinity_term(term: PodAffinityTerm, path: str) -> Iterator[Problem]:
 def _label_keys(
     match: tuple[str, ...],
     mismatch: tuple[str, ...],
-    selector: LabelSelector | None,
+    selector: objects.LabelSelector | None,
     path: str,
 ) -> Iterator[Problem]:
     """Check keys whose values are merged into the selector before."""
@@ -386,7 +369,7 @@ def _label_keys(
 # ---- tolerations and spreading --------------------------------------------------------------
 
 
-def toleration(one: Toleration, path: str) -> Iterator[Problem]:
+def toleration(one: objects.Toleration, path: str) -> Iterator[Problem]:
     """Check a toleration of a pod or of a RuntimeClass."""
     key, operator = one.key or "", one.operator or ""
     value = one.value or ""
@@ -398,7 +381,7 @@ def toleration(one: Toleration, path: str) -> Iterator[Problem]:
             '"match all values and all keys"'
         )
         yield field_errors.invalid(f"{path}.operator", operator, detail)
-    if one.toleration_seconds is not None and one.effect != NO_EXECUTE:
+    if one.toleration_seconds is not None and one.effect != objects.NO_EXECUTE:
         detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
         yield field_errors.invalid(f"{path}.effect", one.effect or "", detail)
     if operator in ("", "Equal"):
@@ -431,7 +414,9 @@ def _number(value: str, path: str) -> Iterator[Problem]:
         yield field_errors.invalid(path, value, f"{parsing}: value out of range")
 
 
-def _spread(constraints: tuple[TopologySpreadConstraint, ...], path: str) -> Iterator[Problem]:
+def _spread(
+    constraints: tuple[objects.TopologySpreadConstraint, ...], path: str
+) -> Iterator[Problem]:
     for index, one in enumerate(constraints):
         where = f"{path}.topologySpreadConstraints[{index}]"
         pair = (one.topology_key, one.when_unsatisfiable)
@@ -441,7 +426,7 @@ def _spread(constraints: tuple[TopologySpreadConstraint, ...], path: str) -> Ite
 
 
 def _spread_constraint(
-    one: TopologySpreadConstraint, path: str, *, is_repeated: bool
+    one: objects.TopologySpreadConstraint, path: str, *, is_repeated: bool
 ) -> Iterator[Problem]:
     if one.max_skew < 1:
         yield field_errors.invalid(f"{path}.maxSkew", one.max_skew, _NOT_POSITIVE)

@@ -28,14 +28,7 @@ from bayplan.adapters.embedded.resource_validation import (
     unreadable,
 )
 from bayplan.adapters.embedded.selector_validation import label_selector, labels
-from bayplan.api.admission_objects import (
-    LimitRange,
-    LimitRangeItem,
-    ResourceQuota,
-    ResourceQuotaSpec,
-    RuntimeClass,
-    ScopeRequirement,
-)
+from bayplan.api import admission_objects
 from bayplan.api.amounts import Amount, amounts_of
 from bayplan.api.disruption_objects import PodDisruptionBudget
 from bayplan.api.quantity import NANOS
@@ -48,7 +41,7 @@ from bayplan.problems import Problem
 CONTAINER, POD_TYPE, CLAIM = "Container", "Pod", "PersistentVolumeClaim"
 
 
-def limit_range(limit_range: LimitRange) -> Iterator[Problem]:
+def limit_range(limit_range: admission_objects.LimitRange) -> Iterator[Problem]:
     seen: set[str] = set()
     for index, item in enumerate(limit_range.spec.limits or ()):
         path = f"spec.limits[{index}]"
@@ -66,13 +59,13 @@ def limit_range(limit_range: LimitRange) -> Iterator[Problem]:
         yield from _limit_range_item(item, path)
 
 
-def unreadable_limits(limit_range: LimitRange) -> Iterator[Problem]:
+def unreadable_limits(limit_range: admission_objects.LimitRange) -> Iterator[Problem]:
     """Quantities of a LimitRange that are none."""
     for index, item in enumerate(limit_range.spec.limits or ()):
         yield from _unreadable(item, f"spec.limits[{index}]")
 
 
-def _unreadable(item: LimitRangeItem, path: str) -> Iterator[Problem]:
+def _unreadable(item: admission_objects.LimitRangeItem, path: str) -> Iterator[Problem]:
     yield from unreadable(item.max, f"{path}.max")
     yield from unreadable(item.min, f"{path}.min")
     yield from unreadable(item.default, f"{path}.default")
@@ -80,7 +73,7 @@ def _unreadable(item: LimitRangeItem, path: str) -> Iterator[Problem]:
     yield from unreadable(item.max_limit_request_ratio, f"{path}.maxLimitRequestRatio")
 
 
-def _limit_range_item(item: LimitRangeItem, path: str) -> Iterator[Problem]:
+def _limit_range_item(item: admission_objects.LimitRangeItem, path: str) -> Iterator[Problem]:
     """Check an item, whose quantities can be read."""
     maximum, minimum = amounts_of(item.max), amounts_of(item.min)
     default, request = amounts_of(item.default), amounts_of(item.default_request)
@@ -168,7 +161,7 @@ _CONFLICTS = (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating")
 _UNSUPPORTED = "unsupported scope"
 
 
-def resource_quota(quota: ResourceQuota) -> Iterator[Problem]:
+def resource_quota(quota: admission_objects.ResourceQuota) -> Iterator[Problem]:
     spec = quota.spec
     for name in spec.hard or ():
         place = key_path("spec.hard", name)
@@ -183,7 +176,7 @@ def resource_quota(quota: ResourceQuota) -> Iterator[Problem]:
         yield from _scope_requirement(one, spec)
 
 
-def _scopes(spec: ResourceQuotaSpec) -> Iterator[Problem]:
+def _scopes(spec: admission_objects.ResourceQuotaSpec) -> Iterator[Problem]:
     path, scopes = "spec.scopes", list(spec.scopes or ())
     for scope in scopes:
         if scope not in _SCOPES:
@@ -195,7 +188,7 @@ def _scopes(spec: ResourceQuotaSpec) -> Iterator[Problem]:
             yield invalid(path, scopes, "conflicting scopes")
 
 
-def _resources_without(scope: str, spec: ResourceQuotaSpec) -> list[str]:
+def _resources_without(scope: str, spec: admission_objects.ResourceQuotaSpec) -> list[str]:
     """The resources of a quota that do not have a scope."""
     if scope == "BestEffort":
         valid: tuple[str, ...] = ("pods",)
@@ -209,7 +202,9 @@ def _resources_without(scope: str, spec: ResourceQuotaSpec) -> list[str]:
     ]
 
 
-def _scope_requirement(one: ScopeRequirement, spec: ResourceQuotaSpec) -> Iterator[Problem]:
+def _scope_requirement(
+    one: admission_objects.ScopeRequirement, spec: admission_objects.ResourceQuotaSpec
+) -> Iterator[Problem]:
     path = "spec.scopeSelector.matchExpressions"
     if one.scope_name not in _SCOPES:
         yield invalid(f"{path}.scopeName", one.scope_name, _UNSUPPORTED, _SCOPES)
@@ -240,13 +235,13 @@ def _scope_requirement(one: ScopeRequirement, spec: ResourceQuotaSpec) -> Iterat
 # ---- RuntimeClass ---------------------------------------------------------------------------
 
 
-def unreadable_overhead(runtime_class: RuntimeClass) -> Iterator[Problem]:
+def unreadable_overhead(runtime_class: admission_objects.RuntimeClass) -> Iterator[Problem]:
     """Quantities of a RuntimeClass that are none."""
     if runtime_class.overhead is not None:
         yield from unreadable(runtime_class.overhead.pod_fixed, "overhead.podFixed")
 
 
-def runtime_class(runtime_class: RuntimeClass) -> Iterator[Problem]:
+def runtime_class(runtime_class: admission_objects.RuntimeClass) -> Iterator[Problem]:
     if runtime_class.overhead is not None:
         yield from overhead(runtime_class.overhead.pod_fixed, "overhead", is_new=False)
     scheduling = runtime_class.scheduling

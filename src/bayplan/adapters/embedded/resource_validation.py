@@ -25,6 +25,7 @@ from bayplan.adapters.embedded.pod_amounts import (
     container_amounts,
     limits_part,
 )
+from bayplan.api import pod_requests
 from bayplan.api.amounts import amounts_of, canonical
 from bayplan.api.objects import (
     ContainerResourceClaim,
@@ -33,22 +34,13 @@ from bayplan.api.objects import (
     Quantities,
     ResourceRequirements,
 )
-from bayplan.api.pod_requests import (
-    CPU,
-    EPHEMERAL_STORAGE,
-    HUGEPAGES_PREFIX,
-    MEMORY,
-    is_extended,
-    is_native,
-    is_pod_level,
-)
 from bayplan.api.quantity import Quantity, QuantityError, parse
 from bayplan.problems import Problem, joined, wrong
 
 QUANTITY = "a quantity such as 500m, 2 or 1Gi"
-_CONTAINER_RESOURCES = (CPU, MEMORY, EPHEMERAL_STORAGE)
-_COMPUTE = (CPU, MEMORY)
-HUGEPAGES_PREFIXES = (HUGEPAGES_PREFIX, f"requests.{HUGEPAGES_PREFIX}")
+_CONTAINER_RESOURCES = (pod_requests.CPU, pod_requests.MEMORY, pod_requests.EPHEMERAL_STORAGE)
+_COMPUTE = (pod_requests.CPU, pod_requests.MEMORY)
+HUGEPAGES_PREFIXES = (pod_requests.HUGEPAGES_PREFIX, f"requests.{pod_requests.HUGEPAGES_PREFIX}")
 #: Resources without a domain. Those that no container has exist for quotas.
 STANDARD_RESOURCES = (
     *_CONTAINER_RESOURCES,
@@ -126,7 +118,7 @@ def _amount(name: str, value: Quantity, path: str) -> Iterator[Problem]:
 
 
 def _pages(name: str, value: Quantity, path: str) -> Iterator[Problem]:
-    if name.startswith(HUGEPAGES_PREFIX) and not _is_multiple(parse(value), name):
+    if name.startswith(pod_requests.HUGEPAGES_PREFIX) and not _is_multiple(parse(value), name):
         detail = f"{canonical(value)} is not positive integer multiple of {name}"
         yield invalid(path, canonical(value), detail)
 
@@ -134,7 +126,7 @@ def _pages(name: str, value: Quantity, path: str) -> Iterator[Problem]:
 def _is_multiple(amount: Fraction, resource: str) -> bool:
     """Whether an amount of huge pages is a multiple of the page size; False: no valid page size."""
     try:
-        size = parse(resource.removeprefix(HUGEPAGES_PREFIX))
+        size = parse(resource.removeprefix(pod_requests.HUGEPAGES_PREFIX))
     except (QuantityError, ArithmeticError):
         return False
     return size > 0 and (amount / size).denominator == 1
@@ -148,23 +140,25 @@ def container_resource(name: str, path: str) -> Iterator[Problem]:
     problems = list(resource_name(name, path))
     yield from problems
     if "/" not in name:
-        if name not in _CONTAINER_RESOURCES and not name.startswith(HUGEPAGES_PREFIX):
+        if name not in _CONTAINER_RESOURCES and not name.startswith(pod_requests.HUGEPAGES_PREFIX):
             detail = "must be a standard resource for containers"
             yield invalid(path, name, detail, _CONTAINER_RESOURCES)
-    elif not is_native(name) and not _is_extended_name(name):
+    elif not pod_requests.is_native(name) and not _is_extended_name(name):
         yield invalid(path, name, "doesn't follow extended resource name standard")
 
 
 def _is_extended_name(name: str) -> bool:
     """Whether a quota can name the resource, too."""
-    return is_extended(name) and not any(qualified_name(f"requests.{name}", ""))
+    return pod_requests.is_extended(name) and not any(qualified_name(f"requests.{name}", ""))
 
 
 def _pod_resource(name: str, path: str) -> Iterator[Problem]:
     problems = list(resource_name(name, path))
     yield from problems
-    if not problems and not is_pod_level(name):
-        yield not_supported(path, name, (CPU, HUGEPAGES_PREFIX, MEMORY))
+    if not problems and not pod_requests.is_pod_level(name):
+        yield not_supported(
+            path, name, (pod_requests.CPU, pod_requests.HUGEPAGES_PREFIX, pod_requests.MEMORY)
+        )
 
 
 def resource_name(name: str, path: str) -> Iterator[Problem]:
@@ -212,7 +206,7 @@ def requirements(
         yield from _against_limit(resources, name, path, is_new=is_new)
         yield from _pages(name, value, where)
     names = {*(resources.limits or ()), *(resources.requests or ())}
-    has_pages = any(name.startswith(HUGEPAGES_PREFIX) for name in names)
+    has_pages = any(name.startswith(pod_requests.HUGEPAGES_PREFIX) for name in names)
     if is_new and has_pages and not names.intersection(_COMPUTE):
         yield forbidden(path, "HugePages require cpu or memory")
     if is_new:
@@ -231,7 +225,7 @@ def _part(
 
 def overcommits(name: str) -> bool:
     """Whether limits of a resource may exceed its requests."""
-    return is_native(name) and not name.startswith(HUGEPAGES_PREFIX)
+    return pod_requests.is_native(name) and not name.startswith(pod_requests.HUGEPAGES_PREFIX)
 
 
 def _against_limit(
@@ -315,7 +309,7 @@ def _consistency(spec: PodSpec, path: str) -> Iterator[Problem]:
             detail = f"must be greater than or equal to aggregate container requests of {amount}"
             yield invalid(key_path(f"{path}.requests", name), str(requests[name]), detail)
     for name, amount in aggregated_limits(pod).items():
-        limit = limits.get(name) if name.startswith(HUGEPAGES_PREFIX) else None
+        limit = limits.get(name) if name.startswith(pod_requests.HUGEPAGES_PREFIX) else None
         if limit is not None and amount.nanos > limit.nanos:
             detail = f"must be greater than or equal to aggregate container limits of {amount}"
             yield invalid(key_path(f"{path}.limits", name), str(limit), detail)

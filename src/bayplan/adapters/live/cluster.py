@@ -18,16 +18,9 @@ from dataclasses import dataclass, field
 from typing import Any, cast, final
 
 from bayplan import ports
+from bayplan.adapters.live import errors
 from bayplan.adapters.live.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiClient
 from bayplan.adapters.live.discovery import Discovery, Resource
-from bayplan.adapters.live.errors import (
-    SERVER_ERRORS,
-    UnreachableError,
-    UnreadableAnswerError,
-    WatchStalledError,
-    is_uid_mismatch,
-    unreadable,
-)
 from bayplan.adapters.live.event_writer import EventWriter
 from bayplan.adapters.live.rate_limit import Lane
 from bayplan.adapters.live.watching import (
@@ -130,13 +123,13 @@ class LiveObjects:
         try:
             return decode(kind, body, self._declared.get(kind, ()))
         except DecodeError as problem:
-            raise UnreadableAnswerError(unreadable(request, body, problem)) from None
+            raise errors.UnreadableAnswerError(errors.unreadable(request, body, problem)) from None
 
     def _written(self, kind: str, body: bytes, request: str) -> ApiObject:
         """Raises OutcomeUnknownError."""
         try:
             return self._read(kind, body, request)
-        except UnreadableAnswerError as problem:
+        except errors.UnreadableAnswerError as problem:
             raise ports.OutcomeUnknownError(str(problem)) from None
 
 
@@ -208,7 +201,7 @@ class LiveCluster(LiveObjects):
                 yield event
         except ports.GoneError:
             raise
-        except WatchStalledError as problem:
+        except errors.WatchStalledError as problem:
             self._stall_counts[kind] += 1
             self._stalled_kinds.add(kind)
             self._failures.begin(what, problem)
@@ -251,11 +244,11 @@ class LiveCluster(LiveObjects):
         path = (await self.resource(POD)).path(pod.namespace, pod.name, "binding")
         try:
             await self._client.request("POST", path, content, lane=Lane.BINDINGS)
-        except UnreachableError:
+        except errors.UnreachableError:
             raise
         except ports.ApiError as problem:
             # The server may have written the binding before it failed.
-            if problem.code >= SERVER_ERRORS:
+            if problem.code >= errors.SERVER_ERRORS:
                 raise ports.OutcomeUnknownError(str(problem), problem.code) from None
             raise
 
@@ -346,7 +339,7 @@ def _meant_by_uid() -> Generator[None]:
     try:
         yield
     except ports.ApiError as problem:
-        if is_uid_mismatch(problem):
+        if errors.is_uid_mismatch(problem):
             raise ports.NotFoundError(str(problem)) from None
         raise
 

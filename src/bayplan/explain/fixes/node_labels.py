@@ -8,15 +8,8 @@ volume of the pod must be there. An autoscaler can make a node in a zone that ha
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from bayplan.api import objects
 from bayplan.api.csi_migration import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONE_DELIMITER
-from bayplan.api.objects import (
-    HOSTNAME_LABEL,
-    NODE,
-    PERSISTENT_VOLUME,
-    PERSISTENT_VOLUME_CLAIM,
-    REQUIRED,
-    STORAGE_CLASS,
-)
 from bayplan.api.storage_objects import (
     WAIT_FOR_FIRST_CONSUMER,
     PersistentVolume,
@@ -48,7 +41,7 @@ def labels_to_add(model: ClusterModel, pod: PodInfo, present: Mapping[str, str])
         places |= min((_lacking_of(term, present) for term in terms), key=len, default={})
     if any(places.get(k) != v and _is_unknown_fact(model, k, v) for k, v in needed.items()):
         return None
-    if HOSTNAME_LABEL in places or any(needed.get(k, v) != v for k, v in places.items()):
+    if objects.HOSTNAME_LABEL in places or any(needed.get(k, v) != v for k, v in places.items()):
         return None
     # A label of a CSI driver, such as topology.ebs.csi.aws.com/zone, says the same as the common
     # one.
@@ -69,7 +62,7 @@ def _of_pod(pod: PodInfo, present: Mapping[str, str]) -> Labels:
     spec = plain(pod.spec)
     selector = dict(spec.get("nodeSelector") or {})
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    terms = (affinity.get(REQUIRED) or {}).get("nodeSelectorTerms") or ()
+    terms = (affinity.get(objects.REQUIRED) or {}).get("nodeSelectorTerms") or ()
     lacking = [_lacking_of(term, present) for term in terms]
     needed = {k: v for k, v in selector.items() if present.get(k) != v}
     return {**needed, **min(lacking, key=len, default={})}
@@ -91,7 +84,7 @@ def _is_unknown_fact(model: ClusterModel, key: str, value: str) -> bool:
     """Whether a label would state where a node is, or of which pool, and no node states that."""
     domain = key.partition("/")[0]
     is_fact = domain == "kubernetes.io" or domain.endswith(".kubernetes.io") or key in POOL_LABELS
-    nodes = model.objects(NODE) if is_fact else ()
+    nodes = model.objects(objects.NODE) if is_fact else ()
     return is_fact and all((node.metadata.labels or {}).get(key) != value for node in nodes)
 
 
@@ -99,15 +92,15 @@ def _places_of_volumes(model: ClusterModel, pod: PodInfo) -> Iterator[list[Term]
     """For each claim of the pod, the terms of which a node must match one."""
     for claim_key in dict.fromkeys(pod.claim_keys()):
         namespace, _, name = claim_key.partition("/")
-        claim = model.get(PERSISTENT_VOLUME_CLAIM, namespace, name)
+        claim = model.get(objects.PERSISTENT_VOLUME_CLAIM, namespace, name)
         if not isinstance(claim, PersistentVolumeClaim):
             continue
-        volume = model.get(PERSISTENT_VOLUME, "", claim.spec.volume_name or "")
+        volume = model.get(objects.PERSISTENT_VOLUME, "", claim.spec.volume_name or "")
         if isinstance(volume, PersistentVolume):
             yield terms_of_volume(volume)
             yield [{"matchExpressions": _zones_of_volume(volume)}]
             continue
-        storage_class = model.get(STORAGE_CLASS, "", ClaimInfo(claim).class_name)
+        storage_class = model.get(objects.STORAGE_CLASS, "", ClaimInfo(claim).class_name)
         if (
             isinstance(storage_class, StorageClass)
             and storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER

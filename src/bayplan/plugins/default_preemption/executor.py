@@ -15,19 +15,12 @@ from typing import final
 
 from msgspec import Struct
 
+from bayplan import ports
 from bayplan.api.objects import DISRUPTION_TARGET, PREEMPTION_BY_SCHEDULER, Condition, PodStatus
 from bayplan.clock import rfc3339
 from bayplan.framework.handle import Handle
 from bayplan.framework.preemption import Victims
 from bayplan.framework.status import Code
-from bayplan.ports import (
-    ApiError,
-    BindPort,
-    NotFoundError,
-    ObjectReference,
-    OutcomeUnknownError,
-    PatchPodStatus,
-)
 from bayplan.state.pods import PodInfo
 
 # ---- what the API and the log are sent ------------------------------------------------------
@@ -49,7 +42,7 @@ class Preemptor(Struct, frozen=True):
     #: Where they are to go.
     node_names: Sequence[str]
     #: The group's object; None for a pod: upstream's events have no reference to it.
-    reference: ObjectReference | None = None
+    reference: ports.ObjectReference | None = None
 
     @property
     def priority(self) -> int:
@@ -89,7 +82,7 @@ class VictimWriter:
         priority = self._preemptor.priority
         return [pod for pod in nominated if pod.priority < priority and pod.nominated_node_name]
 
-    async def evict(self, port: BindPort, victim: PodInfo) -> bool:
+    async def evict(self, port: ports.BindPort, victim: PodInfo) -> bool:
         """Evict a pod. True: the pod was not bound yet, and no deletion follows. Raises ApiError,
         OutcomeUnknownError."""
         note = self._note
@@ -99,14 +92,14 @@ class VictimWriter:
         else:
             try:
                 await self._delete(port, victim)
-            except NotFoundError:
+            except ports.NotFoundError:
                 return False
         self._handle.emit(
             victim, _NORMAL, _PREEMPTED, _PREEMPTING, note, related=self._preemptor.reference
         )
         return in_memory
 
-    async def _preempt_in_memory(self, port: BindPort, victim: PodInfo) -> bool:
+    async def _preempt_in_memory(self, port: ports.BindPort, victim: PodInfo) -> bool:
         """End the wait or the binding of a pod that is not bound yet; it is tried again."""
         behaviour, waiting = self._handle.behaviour, self._handle.waiting_pod(victim.uid)
         if waiting is not None:
@@ -123,12 +116,12 @@ class VictimWriter:
         await in_pre_bind.ended(port)
         return True
 
-    async def _delete(self, port: BindPort, victim: PodInfo) -> None:
+    async def _delete(self, port: ports.BindPort, victim: PodInfo) -> None:
         """Write the condition, then delete the pod. Raises ApiError, OutcomeUnknownError."""
         condition = self._condition(victim)
         identity = victim.shape.namespace, victim.metadata.name, victim.uid
         if condition is not None:
-            await port.patch_pod_status(PatchPodStatus(*identity, condition))
+            await port.patch_pod_status(ports.PatchPodStatus(*identity, condition))
         await port.delete_pod(*identity)
 
     def _condition(self, victim: PodInfo) -> Condition | None:
@@ -155,9 +148,9 @@ class VictimWriter:
         return newest
 
 
-async def clear_nomination(port: BindPort, pod: PodInfo) -> None:
+async def clear_nomination(port: ports.BindPort, pod: PodInfo) -> None:
     """It looks for another place, sooner than when the victims are gone."""
-    await port.patch_pod_status(PatchPodStatus(pod.namespace, pod.name, pod.uid, None, ""))
+    await port.patch_pod_status(ports.PatchPodStatus(pod.namespace, pod.name, pod.uid, None, ""))
 
 
 def disruption_target(status: PodStatus) -> Condition | None:
@@ -222,7 +215,7 @@ class AwaitedEviction:
 
     def _write(
         self,
-        writes: Sequence[tuple[PodInfo, Callable[[BindPort, PodInfo], Awaitable[object]]]],
+        writes: Sequence[tuple[PodInfo, Callable[[ports.BindPort, PodInfo], Awaitable[object]]]],
         then: Callable[[], None],
         problems: list[str],
     ) -> None:
@@ -230,7 +223,9 @@ class AwaitedEviction:
         self._left_count = len(writes)
 
         async def run(
-            port: BindPort, pod: PodInfo, write: Callable[[BindPort, PodInfo], Awaitable[object]]
+            port: ports.BindPort,
+            pod: PodInfo,
+            write: Callable[[ports.BindPort, PodInfo], Awaitable[object]],
         ) -> None:
             try:
                 await write(port, pod)
@@ -248,7 +243,7 @@ class AwaitedEviction:
             then()
 
 
-async def _clear(port: BindPort, pod: PodInfo) -> None:
+async def _clear(port: ports.BindPort, pod: PodInfo) -> None:
     await clear_nomination(port, pod)
 
 
@@ -338,10 +333,10 @@ class _Eviction:
         if not all_but_last:
             self._handle.perform(self._last.key, self._evict_last)
 
-    async def _evict_one(self, port: BindPort, victim: PodInfo) -> None:
+    async def _evict_one(self, port: ports.BindPort, victim: PodInfo) -> None:
         try:
             await self._writer.evict(port, victim)
-        except (ApiError, OutcomeUnknownError):
+        except (ports.ApiError, ports.OutcomeUnknownError):
             self._has_failed = True
             raise
         finally:
@@ -356,12 +351,12 @@ class _Eviction:
         else:
             self._handle.perform(self._last.key, self._evict_last)
 
-    async def _evict_last(self, port: BindPort) -> None:
+    async def _evict_last(self, port: ports.BindPort) -> None:
         activate = True
         try:
             in_memory = await self._writer.evict(port, self._last)
             activate = in_memory and self._handle.behaviour.memory_victims_activate
-        except (ApiError, OutcomeUnknownError):
+        except (ports.ApiError, ports.OutcomeUnknownError):
             self._has_failed = True
             raise
         finally:

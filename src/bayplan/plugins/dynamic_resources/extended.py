@@ -10,15 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 from msgspec import Struct
 
-from bayplan.api.device_objects import (
-    EXACT_COUNT,
-    EXTENDED_RESOURCE_CLAIM_ANNOTATION,
-    DeviceClaim,
-    DeviceRequest,
-    ExactDeviceRequest,
-    ResourceClaim,
-    ResourceClaimSpec,
-)
+from bayplan.api import device_objects
 from bayplan.api.object_meta import ObjectMeta, OwnerReference, is_controlled_by
 from bayplan.api.objects import Container, ContainerExtendedResourceRequest
 from bayplan.api.pod_requests import all_containers, is_scalar, may_be_devices
@@ -56,7 +48,9 @@ def requested_devices(pod: PodInfo, classes: DeviceClassLister) -> bool:
     )
 
 
-def special_claim(pod: PodInfo, claims: Iterable[ResourceClaim]) -> ResourceClaim:
+def special_claim(
+    pod: PodInfo, claims: Iterable[device_objects.ResourceClaim]
+) -> device_objects.ResourceClaim:
     """The pod's claim for extended resources. It is a claim that an earlier attempt left, or a new
     one."""
     for claim in claims:
@@ -65,33 +59,33 @@ def special_claim(pod: PodInfo, claims: Iterable[ResourceClaim]) -> ResourceClai
     owner = OwnerReference(
         api_version="v1", kind="Pod", name=pod.name, uid=pod.uid, controller=True
     )
-    return ResourceClaim(
+    return device_objects.ResourceClaim(
         metadata=ObjectMeta(
             namespace=pod.namespace,
             name=IN_MEMORY_NAME,
             uid=f"{IN_MEMORY_NAME} {pod.uid}",
             generate_name=f"{pod.name}-extended-resources-",
             owner_references=(owner,),
-            annotations={EXTENDED_RESOURCE_CLAIM_ANNOTATION: "true"},
+            annotations={device_objects.EXTENDED_RESOURCE_CLAIM_ANNOTATION: "true"},
         )
     )
 
 
-def _is_special_claim_of(claim: ResourceClaim, pod: PodInfo) -> bool:
+def _is_special_claim_of(claim: device_objects.ResourceClaim, pod: PodInfo) -> bool:
     annotations = claim.metadata.annotations or {}
-    is_special = annotations.get(EXTENDED_RESOURCE_CLAIM_ANNOTATION) == "true"
+    is_special = annotations.get(device_objects.EXTENDED_RESOURCE_CLAIM_ANNOTATION) == "true"
     return is_special and is_controlled_by(claim.metadata, pod.uid)
 
 
 class NodeClaim(Struct, frozen=True):
     """The special claim as a node needs it."""
 
-    claim: ResourceClaim
+    claim: device_objects.ResourceClaim
     mappings: Mappings
 
 
 def claim_for_node(
-    pod: PodInfo, special: ResourceClaim, node: NodeInfo, classes: DeviceClassLister
+    pod: PodInfo, special: device_objects.ResourceClaim, node: NodeInfo, classes: DeviceClassLister
 ) -> NodeClaim | Status | None:
     """The special claim for a node. None: no device of this node stands for a resource that the pod
     requests."""
@@ -108,8 +102,8 @@ def claim_for_node(
         elif name not in offered:
             return unresolvable(CANNOT_FIT)
     requests, mappings = _requests(pod, class_names)
-    devices = DeviceClaim(requests=tuple(requests))
-    claim = msgspec.structs.replace(special, spec=ResourceClaimSpec(devices=devices))
+    devices = device_objects.DeviceClaim(requests=tuple(requests))
+    claim = msgspec.structs.replace(special, spec=device_objects.ResourceClaimSpec(devices=devices))
     return NodeClaim(claim, tuple(mappings)) if class_names else None
 
 
@@ -119,15 +113,15 @@ def claim_for_node(
 class _ContainerRequests(Struct):
     """The requests of the containers for one resource."""
 
-    requests: list[DeviceRequest]
+    requests: list[device_objects.DeviceRequest]
     mappings: list[ContainerExtendedResourceRequest]
 
 
 def _requests(
     pod: PodInfo, class_names: Mapping[str, str]
-) -> tuple[list[DeviceRequest], list[ContainerExtendedResourceRequest]]:
+) -> tuple[list[device_objects.DeviceRequest], list[ContainerExtendedResourceRequest]]:
     """The requests for extended resources. ``class_names``: resource → class."""
-    requests: list[DeviceRequest] = []
+    requests: list[device_objects.DeviceRequest] = []
     mappings: list[ContainerExtendedResourceRequest] = []
     for resource in sorted(class_names):
         of_resource = _of_resource(pod, resource, class_names[resource])
@@ -144,7 +138,7 @@ def _of_resource(pod: PodInfo, resource: str, class_name: str) -> _ContainerRequ
     """
     containers = list(all_containers(pod.spec))
     init_count = len(pod.spec.init_containers or ())
-    lasting: list[DeviceRequest | None] = [None] * len(containers)
+    lasting: list[device_objects.DeviceRequest | None] = [None] * len(containers)
     lasting_mappings: list[ContainerExtendedResourceRequest] = []
     for index, container in enumerate(containers):
         if not _is_short_lived(container, index, init_count):
@@ -152,7 +146,7 @@ def _of_resource(pod: PodInfo, resource: str, class_name: str) -> _ContainerRequ
                 index, container, resource, class_name, reusable=()
             )
             lasting_mappings += mapped
-    short: list[DeviceRequest] = []
+    short: list[device_objects.DeviceRequest] = []
     short_mappings: list[ContainerExtendedResourceRequest] = []
     for index, container in enumerate(containers[:init_count]):
         if _is_short_lived(container, index, init_count):
@@ -179,8 +173,8 @@ def _of_container(
     resource: str,
     class_name: str,
     *,
-    reusable: Sequence[DeviceRequest],
-) -> tuple[DeviceRequest | None, list[ContainerExtendedResourceRequest]]:
+    reusable: Sequence[device_objects.DeviceRequest],
+) -> tuple[device_objects.DeviceRequest | None, list[ContainerExtendedResourceRequest]]:
     """The request that the container needs in addition to those it may reuse, and all requests that
     it uses."""
     requests = (container.resources.requests if container.resources is not None else None) or {}
@@ -194,14 +188,14 @@ def _of_container(
         if amount <= 0:
             return None, mappings
     name = f"container-{index}-request-{sorted(requests).index(resource)}"
-    exactly = ExactDeviceRequest(
-        device_class_name=class_name, allocation_mode=EXACT_COUNT, count=amount
+    exactly = device_objects.ExactDeviceRequest(
+        device_class_name=class_name, allocation_mode=device_objects.EXACT_COUNT, count=amount
     )
     mappings.append(_mapping(container, resource, name))
-    return DeviceRequest(name=name, exactly=exactly), mappings
+    return device_objects.DeviceRequest(name=name, exactly=exactly), mappings
 
 
-def _count(request: DeviceRequest) -> int:
+def _count(request: device_objects.DeviceRequest) -> int:
     assert request.exactly is not None
     return request.exactly.count
 

@@ -28,6 +28,7 @@ from bayplan.api.device_objects import (
 from bayplan.clock import rfc3339
 from bayplan.config.feature_gates import FeatureGates
 from bayplan.durations import Duration, duration_seconds
+from bayplan.framework import plugin
 from bayplan.framework.arithmetic import uniform
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
@@ -40,21 +41,6 @@ from bayplan.framework.events import (
     queue_if,
 )
 from bayplan.framework.handle import Handle, Write
-from bayplan.framework.plugin import (
-    Caching,
-    EnqueueExtensions,
-    PluginArgs,
-    PodGroupPostFilterPlugin,
-    PostFilterPlugin,
-    PreBindPlugin,
-    PreEnqueuePlugin,
-    PreFilterPlugin,
-    ReservePlugin,
-    RowScore,
-    ScalarFilterPlugin,
-    ScorePlugin,
-    SignPlugin,
-)
 from bayplan.framework.status import SKIP, Code, NodeToStatus, Status, unschedulable
 from bayplan.framework.types import Nomination, Normalizer, PreFilterResult
 from bayplan.framework.validation import RefusedAnswer
@@ -220,7 +206,7 @@ _DEFAULT_BINDING_TIMEOUT: Duration = "600s"
 _BINDING_GATES = ("DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus")
 
 
-class DynamicResourcesArgs(PluginArgs, frozen=True):
+class DynamicResourcesArgs(plugin.PluginArgs, frozen=True):
     """The arguments: how long the search on one node may take, and how long a device may take to
     become ready."""
 
@@ -244,17 +230,17 @@ class DynamicResourcesArgs(PluginArgs, frozen=True):
 
 @final
 class DynamicResources(
-    PreEnqueuePlugin[DynamicResourcesArgs],
-    PreFilterPlugin,
-    ScalarFilterPlugin,
-    PostFilterPlugin,
-    PodGroupPostFilterPlugin,
-    ScorePlugin,
-    RowScore,
-    ReservePlugin,
-    PreBindPlugin,
-    EnqueueExtensions,
-    SignPlugin,
+    plugin.PreEnqueuePlugin[DynamicResourcesArgs],
+    plugin.PreFilterPlugin,
+    plugin.ScalarFilterPlugin,
+    plugin.PostFilterPlugin,
+    plugin.PodGroupPostFilterPlugin,
+    plugin.ScorePlugin,
+    plugin.RowScore,
+    plugin.ReservePlugin,
+    plugin.PreBindPlugin,
+    plugin.EnqueueExtensions,
+    plugin.SignPlugin,
 ):
     """Places pods where their devices are, or where there are devices for them."""
 
@@ -262,7 +248,7 @@ class DynamicResources(
     kinds = DEVICE_KINDS
     concern_kinds = (DEVICE_CLASS,)
     optional_kinds = (DEVICE_TAINT_RULE,)
-    caching = Caching(facets_if_unconcerned=Facet(0), signs_template=True)
+    caching = plugin.Caching(facets_if_unconcerned=Facet(0), signs_template=True)
     ignores_resizes = True
     allows_parallel_pre_bind = True
     normalizer = Normalizer.MAX

@@ -18,6 +18,7 @@ import numpy as np
 from bayplan.api.affinity import AffinityTerm
 from bayplan.api.objects import NAMESPACE, Node
 from bayplan.config.behaviour import NEWEST_BEHAVIOUR, Behaviour
+from bayplan.framework import plugin
 from bayplan.framework.arithmetic import normalized
 from bayplan.framework.cycle_state import Cloneable, CycleState
 from bayplan.framework.domain_rules import DomainCount, DomainPlugin, DomainRules
@@ -27,18 +28,6 @@ from bayplan.framework.events import (
     ClusterEventWithHint,
     EventResource,
     QueueingHint,
-)
-from bayplan.framework.plugin import (
-    Caching,
-    EnqueueExtensions,
-    FilterPlugin,
-    NormalizeScorePlugin,
-    PluginArgs,
-    PreFilterExtensions,
-    PreFilterPlugin,
-    PreScorePlugin,
-    ScorePlugin,
-    SignPlugin,
 )
 from bayplan.framework.status import SKIP, Code, Rejection, Status, unresolvable
 from bayplan.framework.types import Normalizer, PreFilterResult
@@ -238,7 +227,7 @@ _NOTHING: Floats = np.zeros(1)
 _WEIGHT_MAX = 100
 
 
-class InterPodAffinityArgs(PluginArgs, frozen=True):
+class InterPodAffinityArgs(plugin.PluginArgs, frozen=True):
     """``hardPodAffinityWeight``: the weight of a placed pod's required affinity to the pod."""
 
     hard_pod_affinity_weight: int = 1
@@ -288,21 +277,21 @@ class _Notes(Cloneable):
 
 @final
 class InterPodAffinity(
-    PreFilterPlugin[InterPodAffinityArgs],
-    PreFilterExtensions,
-    FilterPlugin,
-    PreScorePlugin,
-    ScorePlugin,
-    NormalizeScorePlugin,
-    EnqueueExtensions,
-    SignPlugin,
+    plugin.PreFilterPlugin[InterPodAffinityArgs],
+    plugin.PreFilterExtensions,
+    plugin.FilterPlugin,
+    plugin.PreScorePlugin,
+    plugin.ScorePlugin,
+    plugin.NormalizeScorePlugin,
+    plugin.EnqueueExtensions,
+    plugin.SignPlugin,
     DomainPlugin,
 ):
     """Places pods by the pods that are already there."""
 
     name = "InterPodAffinity"
     scope = "cluster"
-    caching = Caching(
+    caching = plugin.Caching(
         facets=Facet.LABELS | Facet.PODS | Facet.NODE,
         signs_template=True,
         pre_state_per_template=True,

@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Final, final
 
 from bayplan.api.objects import Node
+from bayplan.framework import plugin
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.domain_rules import DomainPlugin, DomainRules
 from bayplan.framework.events import (
@@ -19,17 +20,6 @@ from bayplan.framework.events import (
     EventResource,
     QueueingHint,
     queue_if,
-)
-from bayplan.framework.plugin import (
-    Caching,
-    EnqueueExtensions,
-    FilterPlugin,
-    NormalizeScorePlugin,
-    PreFilterExtensions,
-    PreFilterPlugin,
-    PreScorePlugin,
-    ScorePlugin,
-    SignPlugin,
 )
 from bayplan.framework.status import SKIP, Code, Rejection, Status
 from bayplan.framework.types import PreFilterResult
@@ -148,21 +138,21 @@ def _moved_or_tainted(old: Node, new: Node, keys: Sequence[str]) -> bool:
 
 @final
 class PodTopologySpread(
-    PreFilterPlugin[PodTopologySpreadArgs],
-    PreFilterExtensions,
-    FilterPlugin,
-    PreScorePlugin,
-    ScorePlugin,
-    NormalizeScorePlugin,
-    EnqueueExtensions,
-    SignPlugin,
+    plugin.PreFilterPlugin[PodTopologySpreadArgs],
+    plugin.PreFilterExtensions,
+    plugin.FilterPlugin,
+    plugin.PreScorePlugin,
+    plugin.ScorePlugin,
+    plugin.NormalizeScorePlugin,
+    plugin.EnqueueExtensions,
+    plugin.SignPlugin,
     DomainPlugin,
 ):
     """Rejects domains with too many matching pods, and prefers emptier domains."""
 
     name = "PodTopologySpread"
     scope = "cluster"
-    caching = Caching(
+    caching = plugin.Caching(
         facets=Facet.LABELS | Facet.TAINTS | Facet.PODS | Facet.NODE,
         signs_template=True,
         pre_state_per_template=True,

@@ -22,6 +22,7 @@ from bayplan.api.storage_objects import (
     StorageClass,
 )
 from bayplan.config.feature_gates import FeatureGates
+from bayplan.framework import plugin
 from bayplan.framework.arithmetic import uniform
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import (
@@ -32,18 +33,6 @@ from bayplan.framework.events import (
     EventResource,
     QueueingHint,
     queue_if,
-)
-from bayplan.framework.plugin import (
-    Caching,
-    EnqueueExtensions,
-    FilterPlugin,
-    PluginArgs,
-    PreBindPlugin,
-    PreFilterPlugin,
-    PreScorePlugin,
-    ReservePlugin,
-    ScorePlugin,
-    SignPlugin,
 )
 from bayplan.framework.resource_scorers import (
     MAX_SHAPE_SCORE,
@@ -231,7 +220,7 @@ _EMPTIEST: Final = (
 )
 
 
-class VolumeBindingArgs(PluginArgs, frozen=True):
+class VolumeBindingArgs(plugin.PluginArgs, frozen=True):
     """How long to wait for the volume controller, and how nodes are scored by their storage."""
 
     bind_timeout_seconds: Annotated[int, msgspec.Meta(ge=0)] = 600
@@ -260,19 +249,19 @@ class Notes(Struct):
 
 @final
 class VolumeBinding(
-    PreFilterPlugin[VolumeBindingArgs],
-    FilterPlugin,
-    PreScorePlugin,
-    ScorePlugin,
-    ReservePlugin,
-    PreBindPlugin,
-    EnqueueExtensions,
-    SignPlugin,
+    plugin.PreFilterPlugin[VolumeBindingArgs],
+    plugin.FilterPlugin,
+    plugin.PreScorePlugin,
+    plugin.ScorePlugin,
+    plugin.ReservePlugin,
+    plugin.PreBindPlugin,
+    plugin.EnqueueExtensions,
+    plugin.SignPlugin,
 ):
     """Finds volumes for a pod's claims, reserves them, and waits until they are bound."""
 
     name = "VolumeBinding"
-    caching = Caching(
+    caching = plugin.Caching(
         facets=Facet.LABELS | Facet.STORAGE, facets_if_unconcerned=Facet(0), signs_template=True
     )
     kinds = STORAGE_KINDS

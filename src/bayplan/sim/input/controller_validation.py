@@ -26,18 +26,7 @@ from bayplan.adapters.embedded.field_errors import (
 )
 from bayplan.adapters.embedded.int_or_percent import NEGATIVE, IntOrPercent, amount, number, share
 from bayplan.adapters.embedded.pod_validation import choice, pod_spec
-from bayplan.api.objects import (
-    DAEMON_SET,
-    DEPLOYMENT,
-    JOB,
-    REPLICA_SET,
-    REPLICATION_CONTROLLER,
-    STATEFUL_SET,
-    DecodeError,
-    LabelSelector,
-    ObjectMeta,
-    PodSpec,
-)
+from bayplan.api import objects
 from bayplan.api.selectors import SelectorError, label_selector
 from bayplan.lazy_loader import built
 from bayplan.objects.keys import Content, kind_of
@@ -54,12 +43,12 @@ class _ControllerStruct(Struct, kw_only=True, rename="camel"):
 
 
 class _Template(_ControllerStruct):
-    metadata: ObjectMeta | None = None
-    spec: PodSpec | None = None
+    metadata: objects.ObjectMeta | None = None
+    spec: objects.PodSpec | None = None
 
 
 class _Claim(_ControllerStruct):
-    metadata: ObjectMeta
+    metadata: objects.ObjectMeta
 
 
 class _Ordinals(_ControllerStruct):
@@ -110,7 +99,7 @@ class _JobStatus(_ControllerStruct):
 
 
 class _Controller(_ControllerStruct):
-    metadata: ObjectMeta
+    metadata: objects.ObjectMeta
     spec: _Spec | None = None
     status: _JobStatus | None = None
 
@@ -145,7 +134,7 @@ def _read(content: Content) -> tuple[_Controller | None, list[Problem]]:
     try:
         typed = msgspec.convert(content, built(_Controller))
     except (msgspec.MsgspecError, RecursionError) as failure:
-        return None, [of_decoding(DecodeError(f"{kind_of(content)}: {failure}"), content)]
+        return None, [of_decoding(objects.DecodeError(f"{kind_of(content)}: {failure}"), content)]
     spec = typed.spec
     if spec is None or spec.template is None or spec.template.spec is None:
         return typed, [wrong("spec.template.spec", None, "the pods that it makes")]
@@ -155,7 +144,7 @@ def _read(content: Content) -> tuple[_Controller | None, list[Problem]]:
 def needed_fields(content: Content) -> Iterator[Problem]:
     """Fields that a controller lacks and an API server needs. ``content``: without problems."""
     kind, spec = kind_of(content), content["spec"]
-    if kind == JOB:
+    if kind == objects.JOB:
         if not spec["template"]["spec"].get("restartPolicy"):
             yield required("spec.template.spec.restartPolicy", _POLICIES_OF_JOBS)
     elif kind in _EMPTY and spec.get("selector") is None:
@@ -184,7 +173,7 @@ def _limits(kind: str, spec: _Spec) -> Iterator[Problem]:
         "minReadySeconds": spec.min_ready_seconds,
         "progressDeadlineSeconds": spec.progress_deadline_seconds,
     }
-    if kind == JOB:
+    if kind == objects.JOB:
         limits = {
             "activeDeadlineSeconds": spec.active_deadline_seconds,
             "backoffLimit": spec.backoff_limit,
@@ -197,13 +186,13 @@ def _limits(kind: str, spec: _Spec) -> Iterator[Problem]:
             yield invalid(f"spec.{name}", limit, NEGATIVE)
 
 
-def _name(kind: str, meta: ObjectMeta) -> Iterator[Problem]:
+def _name(kind: str, meta: objects.ObjectMeta) -> Iterator[Problem]:
     """A name that its pods could not have."""
-    if kind == STATEFUL_SET and meta.name:
+    if kind == objects.STATEFUL_SET and meta.name:
         yield from dns_label(meta.name, "metadata.name")
     elif meta.name:
         yield from dns_subdomain(meta.name, "metadata.name")
-    if kind == JOB and len(meta.name) > _LABEL_MAX:
+    if kind == objects.JOB and len(meta.name) > _LABEL_MAX:
         yield invalid("metadata.labels", meta.name, f"must be no more than {_LABEL_MAX} bytes")
 
 
@@ -212,7 +201,7 @@ def _name(kind: str, meta: ObjectMeta) -> Iterator[Problem]:
 
 def _template(kind: str, spec: _Spec, template: _Template, *, is_new: bool) -> Iterator[Problem]:
     labels = (template.metadata.labels if template.metadata is not None else None) or {}
-    if kind != JOB and spec.selector is not None:
+    if kind != objects.JOB and spec.selector is not None:
         yield from _selector(kind, spec.selector, labels, is_new=is_new)
     yield from selectors.labels(labels, "spec.template.metadata.labels")
     annotations = (template.metadata.annotations if template.metadata is not None else None) or {}
@@ -225,10 +214,10 @@ def _template(kind: str, spec: _Spec, template: _Template, *, is_new: bool) -> I
 def _selector(
     kind: str, selector: Any, labels: dict[str, str], *, is_new: bool
 ) -> Iterator[Problem]:
-    if kind == REPLICATION_CONTROLLER:
+    if kind == objects.REPLICATION_CONTROLLER:
         selector = {"matchLabels": selector}
     try:
-        typed = msgspec.convert(selector, built(LabelSelector))
+        typed = msgspec.convert(selector, built(objects.LabelSelector))
         problems = list(selectors.label_selector(typed, "spec.selector"))
         yield from problems
         if is_new and kind in _EMPTY and not typed.match_labels and not typed.match_expressions:
@@ -242,23 +231,23 @@ def _selector(
 
 #: What upstream calls a kind that needs a selector.
 _EMPTY = {
-    DEPLOYMENT: "deployment",
-    REPLICA_SET: "deployment",
-    STATEFUL_SET: "statefulset",
-    DAEMON_SET: "daemonset",
+    objects.DEPLOYMENT: "deployment",
+    objects.REPLICA_SET: "deployment",
+    objects.STATEFUL_SET: "statefulset",
+    objects.DAEMON_SET: "daemonset",
 }
 
 
-def _template_rules(kind: str, spec: PodSpec) -> Iterator[Problem]:
+def _template_rules(kind: str, spec: objects.PodSpec) -> Iterator[Problem]:
     path, policy = "spec.template.spec", spec.restart_policy
-    if kind == JOB:
+    if kind == objects.JOB:
         if policy == _ALWAYS:
             yield required(f"{path}.restartPolicy", _POLICIES_OF_JOBS)
         return
     if policy in _OF_JOBS:
         yield not_supported(f"{path}.restartPolicy", policy, (_ALWAYS,))
     if spec.active_deadline_seconds is not None:
-        name = _short(REPLICA_SET if kind == DEPLOYMENT else kind)
+        name = _short(objects.REPLICA_SET if kind == objects.DEPLOYMENT else kind)
         detail = f"activeDeadlineSeconds in {name} is not Supported"
         yield forbidden(f"{path}.activeDeadlineSeconds", detail)
 
@@ -378,10 +367,10 @@ def _job(spec: _Spec) -> Iterator[Problem]:
 
 
 _OWN_RULES: Mapping[str, Callable[[_Spec], Iterator[Problem]]] = {
-    DEPLOYMENT: _deployment,
-    REPLICA_SET: _no_rules,
-    REPLICATION_CONTROLLER: _no_rules,
-    STATEFUL_SET: _stateful_set,
-    DAEMON_SET: _daemon_set,
-    JOB: _job,
+    objects.DEPLOYMENT: _deployment,
+    objects.REPLICA_SET: _no_rules,
+    objects.REPLICATION_CONTROLLER: _no_rules,
+    objects.STATEFUL_SET: _stateful_set,
+    objects.DAEMON_SET: _daemon_set,
+    objects.JOB: _job,
 }

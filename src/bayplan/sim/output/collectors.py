@@ -8,19 +8,11 @@ each failure that the engine records is counted, whatever caused it.
 from collections import Counter
 from typing import final
 
+from bayplan import journal
 from bayplan.engine.podgroups.status import phase_of, scheduled_count
 from bayplan.engine.reuse.entry import SignatureEntry
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.status import Code
-from bayplan.journal import (
-    AttemptRecord,
-    BindingRecord,
-    GateRecord,
-    GroupRecord,
-    NoteRecord,
-    Record,
-    subject_of,
-)
 from bayplan.sim.output.result import FailureResult, PodGroupResult, SignatureResult
 from bayplan.state.pod_groups import GroupState
 
@@ -121,18 +113,18 @@ class AttemptCounts:
         self.by_uid: Counter[str] = Counter()
         self._ways: dict[tuple[str, str], _Way] = {}
 
-    def write(self, record: Record) -> None:
-        if isinstance(record, AttemptRecord):
+    def write(self, record: journal.Record) -> None:
+        if isinstance(record, journal.AttemptRecord):
             # A missing count of a Counter costs a call.
             self.by_uid[record.uid] = self.by_uid.get(record.uid, 0) + 1
             if record.result != _ERROR:
                 return
-        elif isinstance(record, BindingRecord) and record.code != _CODE_ERROR:
+        elif isinstance(record, journal.BindingRecord) and record.code != _CODE_ERROR:
             return
         failure = _failure(record)
         if failure is not None:
             plugin, message = failure
-            self._way(plugin, subject_of(record), message).count += 1
+            self._way(plugin, journal.subject_of(record), message).count += 1
 
     def _way(self, plugin: str, subject: str, message: str) -> _Way:
         own_name = subject.partition("/")[2] or subject
@@ -153,13 +145,13 @@ class AttemptCounts:
         )
 
 
-def _failure(record: Record) -> tuple[str, str] | None:
+def _failure(record: journal.Record) -> tuple[str, str] | None:
     """Plugin and message of a record of a failure; None: the record is no failure."""
-    if isinstance(record, AttemptRecord):
+    if isinstance(record, journal.AttemptRecord):
         return (record.plugin, record.message) if record.result == _ERROR else None
-    if isinstance(record, BindingRecord | GateRecord):
+    if isinstance(record, journal.BindingRecord | journal.GateRecord):
         return (record.plugin, record.message) if record.code == _CODE_ERROR else None
-    if isinstance(record, NoteRecord):
+    if isinstance(record, journal.NoteRecord):
         return (record.plugin, record.text) if record.plugin else None
-    assert isinstance(record, GroupRecord)
+    assert isinstance(record, journal.GroupRecord)
     return None

@@ -11,15 +11,8 @@ apiserver/pkg/admission/plugin/resourcequota, pkg/controller/resourcequota.
 from collections.abc import Iterable, Mapping
 from typing import cast, final
 
+from bayplan.adapters.embedded.admission import quota_usage
 from bayplan.adapters.embedded.admission.plugin import AdmissionPlugin
-from bayplan.adapters.embedded.admission.quota_usage import (
-    DeviceClaimUsage,
-    Evaluator,
-    ObjectCount,
-    PodUsage,
-    ServiceUsage,
-    VolumeClaimUsage,
-)
 from bayplan.adapters.embedded.api_errors import ForbiddenError
 from bayplan.adapters.embedded.versioned_store import StoredObject, VersionedStore
 from bayplan.api.admission_objects import RESOURCE_QUOTA, ResourceQuota, ScopeRequirement
@@ -31,10 +24,10 @@ from bayplan.objects.keys import Content, ObjectKey, object_key
 
 _NOTHING = Amount(0)
 #: Those that need no other objects.
-_EVALUATORS: Mapping[str, Evaluator] = {
-    POD: PodUsage(),
-    SERVICE: ServiceUsage(),
-    PERSISTENT_VOLUME_CLAIM: VolumeClaimUsage(),
+_EVALUATORS: Mapping[str, quota_usage.Evaluator] = {
+    POD: quota_usage.PodUsage(),
+    SERVICE: quota_usage.ServiceUsage(),
+    PERSISTENT_VOLUME_CLAIM: quota_usage.VolumeClaimUsage(),
 }
 #: No quota counts events.
 _EVENT_KINDS = ("events.k8s.io/v1 Event", "v1 Event")
@@ -57,12 +50,12 @@ class ResourceQuotaAdmission(AdmissionPlugin):
         self._charged_pods: dict[str, list[Pod]] = {}
         for pod in charged_pods:
             self._charged_pods.setdefault(pod.metadata.namespace or "", []).append(pod)
-        pods = PodUsage()
-        self._evaluators: dict[str, Evaluator] = {
+        pods = quota_usage.PodUsage()
+        self._evaluators: dict[str, quota_usage.Evaluator] = {
             POD: pods,
-            SERVICE: ServiceUsage(),
-            PERSISTENT_VOLUME_CLAIM: VolumeClaimUsage(),
-            RESOURCE_CLAIM: DeviceClaimUsage(store, pods),
+            SERVICE: quota_usage.ServiceUsage(),
+            PERSISTENT_VOLUME_CLAIM: quota_usage.VolumeClaimUsage(),
+            RESOURCE_CLAIM: quota_usage.DeviceClaimUsage(store, pods),
         }
         #: Namespace → its quotas, by name.
         self._ledgers: dict[str, dict[str, _Ledger]] = {}
@@ -94,10 +87,10 @@ class ResourceQuotaAdmission(AdmissionPlugin):
                 if text is not None:
                     raise ForbiddenError(key, text)
 
-    def _evaluator(self, kind: str) -> Evaluator:
+    def _evaluator(self, kind: str) -> quota_usage.Evaluator:
         evaluator = self._evaluators.get(kind)
         if evaluator is None:
-            evaluator = self._evaluators[kind] = ObjectCount(kind)
+            evaluator = self._evaluators[kind] = quota_usage.ObjectCount(kind)
         return evaluator
 
     # ---- usage ------------------------------------------------------------------------------
@@ -154,7 +147,7 @@ class ResourceQuotaAdmission(AdmissionPlugin):
 
 def may_count(quota: ResourceQuota, kind: str) -> bool:
     """Whether a quota counts objects of a kind. Claims for devices may follow from pods."""
-    evaluator = _EVALUATORS.get(kind) or ObjectCount(kind)
+    evaluator = _EVALUATORS.get(kind) or quota_usage.ObjectCount(kind)
     return kind == RESOURCE_CLAIM or bool(evaluator.matching(amounts_of(quota.spec.hard)))
 
 
@@ -170,14 +163,14 @@ class _Ledger:
         #: Terminating pods → the time after which they no longer count, in seconds since 1970.
         self._expiries: dict[ObjectKey, float] = {}
 
-    def concerns(self, evaluator: Evaluator, decoded: ApiObject) -> bool:
+    def concerns(self, evaluator: quota_usage.Evaluator, decoded: ApiObject) -> bool:
         """Whether the quota counts an object."""
         return bool(evaluator.matching(self.hard)) and all(
             evaluator.is_in(scope, decoded) for scope in self._scopes
         )
 
     def charge(
-        self, evaluator: Evaluator, key: ObjectKey, content: Content, decoded: ApiObject
+        self, evaluator: quota_usage.Evaluator, key: ObjectKey, content: Content, decoded: ApiObject
     ) -> None:
         if not self.concerns(evaluator, decoded):
             return
