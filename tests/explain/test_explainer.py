@@ -7,7 +7,7 @@ import pytest
 from bayplan.api.disruption_objects import POD_DISRUPTION_BUDGET
 from bayplan.api.objects import PRIORITY_CLASS, decode
 from bayplan.explain.explainer import NoSuchPodError, explain_pod
-from bayplan.explain.explanation import Cause, Explanation
+from bayplan.explain.explanation import Cause, Explanation, members_text
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.testing import node, pod
 from tests.model.clusters import model_of
@@ -234,8 +234,26 @@ def test_a_request_that_overflows_is_remarked(requests: dict[str, str], counted:
 
 def test_a_group_without_its_object_may_be_one_that_nobody_reads() -> None:
     labels = {"scheduling.x-k8s.io/pod-group": "g"}
-    [remark] = answer(model_of([node("n1")], [pod("p", labels=labels)])).remarks
+    explanation = answer(model_of([node("n1")], [pod("p", labels=labels)]))
+    [remark] = explanation.remarks
     assert remark == (
         "kube-scheduler does not read PodGroups of scheduling.x-k8s.io: without a plugin that "
         "does, such as Coscheduling, it places such pods one by one"
     )
+    group = explanation.group
+    assert group is not None
+    assert members_text(group.have, group.need) == "1 member exists", (
+        "nobody says how many it needs"
+    )
+
+
+@pytest.mark.parametrize(
+    ("have", "need", "text"),
+    [
+        (1, 1, "1 member exists, 1 is needed"),
+        (6, 1, "6 members exist, 1 is needed"),
+        (0, 2, "0 members exist, 2 are needed, 2 missing"),
+    ],
+)
+def test_the_members_of_a_group_are_counted_in_a_sentence(have: int, need: int, text: str) -> None:
+    assert members_text(have, need) == text

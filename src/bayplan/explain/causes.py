@@ -18,7 +18,7 @@ from bayplan.api.pod_requests import PODS
 from bayplan.api.selectors import NodeTerm, Selector, SelectorError, label_selector, node_term
 from bayplan.explain.device_details import device_details
 from bayplan.explain.diagnosis import NodeDiagnosis, pods_by_labels, pods_by_node
-from bayplan.explain.explanation import Cause, NodeDistance
+from bayplan.explain.explanation import Cause, NodeDistance, members_text
 from bayplan.explain.fixes import rule_edits
 from bayplan.explain.fixes.edits import plain
 from bayplan.explain.volume_details import (
@@ -128,11 +128,9 @@ def _members(model: ClusterModel, group: GroupState) -> Iterator[str]:
         for label, value in sorted((pod.metadata.labels or {}).items()):
             if value == key.name and "group" in label:
                 strangers.append(f"{pod.metadata.name} ({label}={value})")
-    missing = max(group.min_member - len(members), 0)
-    needed = f"{group.min_member} are needed" if group.group is not None else "none is enough"
     if group.group is not None:
-        exist = f"{counted(len(members), 'member')} exist{'s' * (len(members) == 1)}"
-        yield f"{exist}, {needed}, {missing} missing: {listed_names(members) or 'no pod'}"
+        exist = members_text(len(members), group.min_member)
+        yield f"{exist}: {listed_names(members) or 'no pod'}"
     for stranger in strangers:
         yield f"{stranger} is no member: no known kind of group has this label"
 

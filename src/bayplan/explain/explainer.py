@@ -268,7 +268,7 @@ def _group(model: ClusterModel, diagnosis: NodeDiagnosis) -> Group | None:
         name=f"{state.key.namespace}/{state.key.name}",
         kind=f"{state.key.api_group} PodGroup",
         have=state.here_count,
-        need=state.min_member,
+        need=0 if state.group is None else state.min_member,
         placed=state.assigned_count,
         fitting=0 if record is None else record.fitting,
         first_failing_member=failing,

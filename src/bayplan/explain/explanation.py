@@ -113,7 +113,8 @@ class Group(Value, frozen=True, kw_only=True, omit_defaults=True):
 
     name: str
     kind: str
-    #: The numbers of members that exist, that the group needs, and that have a node.
+    #: The numbers of members that exist, that the group needs, and that have a node. A group
+    #: without an object needs 0, because only the object says how many it needs.
     have: int
     need: int
     placed: int
@@ -351,11 +352,9 @@ def _headline(explanation: Explanation) -> str:
 
 def _group(group: Group, sentence: str) -> Iterator[RenderableType]:
     yield Text(f"Group {group.name} ({group.kind})", style="bold")
-    missing = max(group.need - group.have, 0)
-    lacking = f": {missing} missing" if missing else ""
     yield Text(
-        f"  {group.have} members exist, {group.need} are needed{lacking}; {group.placed} have a "
-        f"node, {group.fitting} more fit in this attempt"
+        f"  {members_text(group.have, group.need)}; {group.placed} have a node, "
+        f"{group.fitting} more fit in this attempt"
     )
     if group.domain:
         yield Text(f"  tried in {group.domain}")
@@ -368,6 +367,15 @@ def _group(group: Group, sentence: str) -> Iterator[RenderableType]:
         yield Text(f"  {group.message}")
     for level in group.levels:
         yield from (Text(f"  {line}") for line in _level_lines(level))
+
+
+def members_text(have: int, need: int) -> str:
+    """How many members of a group exist, and how many it needs; ``need`` 0: nobody says."""
+    exist = f"{counted(have, 'member')} {'exists' if have == 1 else 'exist'}"
+    if not need:
+        return exist
+    lacking = f", {need - have} missing" if need > have else ""
+    return f"{exist}, {need:,} {'is' if need == 1 else 'are'} needed{lacking}"
 
 
 def _level_lines(level: GroupLevel) -> Iterator[str]:

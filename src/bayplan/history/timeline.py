@@ -127,6 +127,7 @@ class Timeline:
     verdicts: columns.Verdicts
     causes: Sequence[Cause]
     group_names: Sequence[str]
+    #: 0: the group has no object that says how many members it needs.
     group_minimums: Sequence[int]
     group_records: Sequence[tuple[int, GroupRecord]]
     queues: columns.QueueSamples

@@ -481,7 +481,7 @@ class TimelineFold:
             verdicts=tables.verdicts.columns,
             causes=list(self._numbered_causes),
             group_names=list(self._groups),
-            group_minimums=[self._minimums.get(name, 1) for name in self._groups],
+            group_minimums=[self._minimums.get(name, 0) for name in self._groups],
             group_records=list(self._group_records),
             queues=self._queues.columns,
             queue_names=self._origin.queue_names,

@@ -356,6 +356,7 @@ class Decision(Value):
 
 class GroupEntry(Value):
     name: str
+    #: 0: the group has no object that says how many members it needs.
     minimum: int
     members: int
     placed: int

@@ -31,7 +31,7 @@ function GroupList({ hasDecisions, params }) {
       <tbody>${data.rows.map((row) => html`<tr key=${row.name}>
         <th scope="row" class="name"><a href=${address("groups", { at, name: row.name })}><${Name} text=${row.name} /></a></th>
         <td class="wide"><${Bar} share=${row.members > row.ended ? row.placed / (row.members - row.ended) : 0} /><span class="share">${count(row.placed)}</span></td>
-        <td class="number">${count(row.members)}</td><td class="number">${count(row.minimum)}</td>
+        <td class="number">${count(row.members)}</td><td class="number">${row.minimum ? count(row.minimum) : "–"}</td>
         <td class="number">${count(row.waiting)}</td><td class="number">${count(row.ended)}</td>${hasDecisions && html`<td>${RESULTS[row.result] ?? (row.result || "–")}</td>`}</tr>`)}</tbody></table></div>
     <${Pager} page=${data} size=${PAGE} onOffset=${setOffset} />`}`;
 }
@@ -42,20 +42,20 @@ function Group({ source, params }) {
   if (error) return html`<h1 class="name">${name}</h1><${Problem} text=${error} />`;
   if (!data) return html`<${Loading} />`;
   const { group, attempts, nodes } = data;
-  return html`<p class="crumbs"><a href=${address("groups", { at })}>Groups</a> <${ObjectLink} at=${at} kind="PodGroup" name=${group.name} /></p>
+  return html`<p class="crumbs"><a href=${address("groups", { at })}>Groups</a> ${group.minimum > 0 && html`<${ObjectLink} at=${at} kind="PodGroup" name=${group.name} />`}</p>
     <h1 class="name">${group.name}</h1>
     <${Verdict} data=${data} />
     <ul class="figures">
       <li><b>${count(group.placed)}</b><span>of ${plural(group.members, "member")} on nodes</span></li>
       ${group.ended > 0 && html`<li><b>${count(group.ended)}</b><span>${group.ended === 1 ? "member has" : "members have"} ended</span></li>`}
-      <li><b>${count(group.minimum)}</b><span>${group.minimum === 1 ? "member is" : "members are"} the minimum</span></li>
+      ${group.minimum > 0 && html`<li><b>${count(group.minimum)}</b><span>${group.minimum === 1 ? "member is" : "members are"} the minimum</span></li>`}
       <li class=${group.waiting ? "alert" : ""}><b>${count(group.waiting)}</b><span>${group.waiting === 1 ? "member waits" : "members wait"}</span></li>
-      <li class=${missing(group) ? "alert" : ""}><b>${count(missing(group))}</b><span>${missing(group) === 1 ? "member does" : "members do"} not exist</span></li>
+      ${group.minimum > 0 && html`<li class=${missing(group) ? "alert" : ""}><b>${count(missing(group))}</b><span>${missing(group) === 1 ? "member does" : "members do"} not exist</span></li>`}
     </ul>
     ${group.message && html`<p class="message">${group.message}</p>`}
     <${Causes} data=${data} at=${at} />
     ${data.waitingMember && source.hasModel && html`<${GroupLevels} source=${source} params=${params} pod=${data.waitingMember} />`}
-    ${data.domains.length > 0 && html`<${Domains} domains=${data.domains} />`}
+    ${data.domains.length > 0 && group.placed > 0 && html`<${Domains} domains=${data.domains} />`}
     ${Object.keys(nodes).length > 0 && html`<h2>Nodes</h2><ul class="tags">${Object.entries(nodes).map(([node, pods]) => html`<li key=${node} class="tag">
       <a href=${address("nodes", { at, node })}><${Name} text=${node} /></a> ${plural(pods, "member")}</li>`)}</ul>`}
     ${source.hasDecisions && html`<h2>Attempts</h2>
@@ -79,11 +79,12 @@ function Verdict({ data }) {
   const { group, reservation } = data;
   const needed = Math.max(0, group.minimum - group.placed);
   const isOver = needed > 0 && !missing(group) && !group.waiting;
-  const text = !needed ? "The group has its minimum on nodes."
+  const text = !group.minimum ? "No PodGroup object has this name, so nothing says how many members the group needs."
+    : !needed ? "The group has its minimum on nodes."
     : isOver ? "No member waits: the members without a node have ended."
     : missing(group) ? `${plural(missing(group), "member")} must be created before the group is tried.`
       : `${plural(needed, "more member")} must fit at the same time.`;
-  return html`<p class=${`verdict ${needed && !isOver ? "bad" : "good"}`}>${text}
+  return html`<p class=${`verdict ${(group.minimum ? needed && !isOver : group.waiting) ? "bad" : "good"}`}>${text}
     ${reservation && html` <b>${plural(reservation.nodes, "node")} ${reservation.nodes === 1 ? "is" : "are"} kept for it</b> since ${time(reservation.sinceSeconds)}; expected start: ${reservation.startSeconds === null ? "once room is free" : time(reservation.startSeconds)}.`}</p>`;
 }
 
