@@ -125,7 +125,7 @@ def test_a_scenario_has_its_objects_of_the_beginning(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(f"{NODE_FILE}---{LATER}")
     objects = objects_of_files([str(tmp_path)], features=NO_FEATURES)
     assert [each.metadata.name for each in objects.of(POD)] == ["now"]
-    assert "1 later steps of the scenario are left out" in objects.notes
+    assert "1 later step of the scenario is left out" in objects.notes
 
 
 def test_bad_input_is_refused_as_in_a_simulation(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
-from bayplan.answers.amounts import pod_count
+from bayplan.answers.amounts import counted, pod_count
 from bayplan.answers.names import in_natural_order, natural_key
 from bayplan.answers.reasons import short_reason, without_member
 from bayplan.answers.table import Column, Table, name_columns, number_columns
@@ -33,11 +33,11 @@ def by_message(messages: Mapping[str, str]) -> list[list[str]]:
     """
     groups: dict[str, list[str]] = defaultdict(list)
     for name in in_natural_order(messages):
-        groups[kind_of(name, messages[name])].append(name)
+        groups[message_kind(name, messages[name])].append(name)
     return sorted(groups.values(), key=lambda pods: (-len(pods), natural_key(pods[0])))
 
 
-def kind_of(name: str, message: str) -> str:
+def message_kind(name: str, message: str) -> str:
     """A sentence without its counts and its pod's name; its reasons sorted, not by count."""
     message = without_member(message)
     for own in (name, name.partition("/")[2]):
@@ -62,7 +62,7 @@ def messages_table(
     further = groups[GROUPS_MAX:]
     if further:
         count = sum(map(len, further))
-        reasons = f"{len(further):,} further reason{'s' * (len(further) > 1)}"
+        reasons = counted(len(further), "further reason")
         table.add_row(f"{count:,}", reasons, examples([pods[0] for pods in further]))
     return table
 

@@ -20,7 +20,7 @@ from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import refusals
 from bayplan.cli.streams import EXIT_UNREADABLE, fail, put, remark
 from bayplan.model.capture import Capture, capture
-from bayplan.model.picture import left_out
+from bayplan.model.picture import unreadable_remarks
 from bayplan.ports import ApiError
 from bayplan.profile.kinds_in_use import kinds_in_use
 from bayplan.serving.redaction import PRESERVED, redacted
@@ -62,7 +62,7 @@ def capture_command(**options: Any) -> None:
             remark(f"kept: {line}")
         for kind, count in hidden.left_out.items():
             remark(f"left out: {count} of {kind}: only the plugin knows its fields")
-    for line in left_out(captured.unreadable):
+    for line in unreadable_remarks(captured.unreadable):
         remark(line)
     for kind in captured.absent:
         remark(f"the API server does not have {kind}")

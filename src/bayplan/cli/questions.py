@@ -30,7 +30,7 @@ from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.model.additions import AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
-from bayplan.model.picture import left_out
+from bayplan.model.picture import unreadable_remarks
 from bayplan.plugins.registry import Registry
 from bayplan.problems import BadInputError
 from bayplan.sim.input.sources import InputSource
@@ -147,7 +147,7 @@ def open_model(options: dict[str, Any], *files: str, is_whole: bool = False) -> 
     if [*cluster, *files].count(STANDARD_INPUT) > 1:
         raise BadInputError("standard input: found - twice, wanted it once")
     with model_of(source, options, is_whole=is_whole) as (model, config, registry):
-        for line in left_out(model.source.unreadable):
+        for line in unreadable_remarks(model.source.unreadable):
             remark(line)
         kinds = group_kinds(config.spec.pod_groups.kinds)
         scheduler_name = DEFAULT_SCHEDULER if options["config_path"] is None else None

@@ -90,8 +90,8 @@ def ui_command(paths: tuple[str, ...], **flags: Any) -> None:
         if not is_loopback(address) and not token:
             token = rng.unique_token()
         options = UiOptions(address=address, port=flags["port"], token=token)
-        subject = _subject(paths, flags)
-    serve(subject, options)
+        subjects = _subjects(paths, flags)
+    serve(subjects, options)
 
 
 @contextmanager
@@ -106,10 +106,10 @@ def page_of(name: str, doing: str, unit: str) -> Generator[tuple[WorkPage, WorkS
         sys.exit(EXIT_FAILED)
 
 
-def serve(subject: list[Subject], options: UiOptions) -> None:
+def serve(subjects: list[Subject], options: UiOptions) -> None:
     """Serve until an interrupt."""
     try:
-        asyncio.run(serve_ui(subject, options, _on_ready))
+        asyncio.run(serve_ui(subjects, options, _on_ready))
     except OSError as problem:
         remark(f"--bind-address {options.address} --port {options.port}: {problem.strerror}")
         sys.exit(EXIT_FAILED)
@@ -147,7 +147,7 @@ def _run_folder(path: str, flags: dict[str, Any]) -> RunFolder:
     return RunFolder(Path(path), plugins=plugins, allows_plugins=flags["allow_plugins"])
 
 
-def _subject(paths: tuple[str, ...], flags: dict[str, Any]) -> list[Subject]:
+def _subjects(paths: tuple[str, ...], flags: dict[str, Any]) -> list[Subject]:
     if not paths:
         return [_live_cluster(flags)]
     if flags["kubeconfig"] or flags["context_name"]:

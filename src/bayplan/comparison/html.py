@@ -8,6 +8,7 @@ import base64
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 
+from bayplan.answers.amounts import counted
 from bayplan.comparison.findings import BETTER, WORSE, Finding, Findings, conclusions, findings
 from bayplan.comparison.metrics.catalogue import HIGHER, metric_note
 from bayplan.comparison.report import failure_lines, run_failures
@@ -158,12 +159,9 @@ def _summaries(
 
 
 def _counted(comparison: Comparison) -> str:
-    runs, names = len(comparison), comparison.configurations
-    seeds = len({run.seed for run in comparison.runs})
-    return (
-        f"{runs} run{'s' * (runs != 1)}: {len(names)} configuration{'s' * (len(names) != 1)}, "
-        f"{seeds} seed{'s' * (seeds != 1)}."
-    )
+    configurations = counted(len(comparison.configurations), "configuration")
+    seeds = counted(len({run.seed for run in comparison.runs}), "seed")
+    return f"{counted(len(comparison), 'run')}: {configurations}, {seeds}."
 
 
 def _about(comparison: Comparison) -> Iterator[str]:

@@ -93,7 +93,7 @@ class ClusterPicture:
     @property
     def remarks(self) -> tuple[str, ...]:
         """What the reader of an answer about these objects should know."""
-        return (*left_out(self.unreadable), *self.notes)
+        return (*unreadable_remarks(self.unreadable), *self.notes)
 
     def of(self, kind: str) -> list[ApiObject]:
         return self.objects.all(kind)
@@ -165,7 +165,7 @@ def _changes(original: ApiObject, present: ApiObject) -> Content:
     return patch
 
 
-def left_out(unreadable: Mapping[str, str]) -> list[str]:
+def unreadable_remarks(unreadable: Mapping[str, str]) -> list[str]:
     """A remark for each kind that could not be read. ``unreadable``: kind → the server's reason."""
     return [f"left out: {kind}: {reason}" for kind, reason in unreadable.items()]
 

@@ -14,6 +14,7 @@ from bayplan.adapters.embedded.api_errors import named
 from bayplan.adapters.embedded.api_features import ApiFeatures
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.adapters.embedded.versioned_store import Observer
+from bayplan.answers.amounts import counted, pod_count
 from bayplan.api.objects import POD, ApiObject, Pod, decode, decoded_kinds
 from bayplan.clock import ManualClock
 from bayplan.model.picture import ClusterPicture, RefusedPod
@@ -113,7 +114,8 @@ async def _created(
     notes += refused.notes()
     notes += deletions.notes()
     if later_count:
-        notes.append(f"{later_count} later steps of the scenario are left out")
+        steps = counted(later_count, "later step")
+        notes.append(f"{steps} of the scenario {'is' if later_count == 1 else 'are'} left out")
     kinds = {kind_of(one) for one in present}
     return replace(
         picture_of(cluster, kinds | decoded_kinds(), source),
@@ -169,7 +171,7 @@ class RefusedObjects:
     def notes(self) -> list[str]:
         """The notes for the reader."""
         of_owners = [
-            f"{count} {'pods' if count > 1 else 'pod'} of {owner} cannot be created: {reason}"
+            f"{pod_count(count)} of {owner} cannot be created: {reason}"
             for (owner, reason), count in self._counts.items()
         ]
         return [*self._notes, *of_owners]

@@ -13,7 +13,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from bayplan import journal
-from bayplan.answers.amounts import pod_count
+from bayplan.answers.amounts import counted, pod_count
 from bayplan.answers.names import in_natural_order
 from bayplan.answers.pod_tables import by_message, examples, messages_table, nodes_table
 from bayplan.answers.table import BLANK, Column, Table, node_columns, number_columns
@@ -106,7 +106,7 @@ def end_line(pod: str, result: SimulationResult | None) -> str:
         )
     if pod_result.end.is_there:
         return ""
-    at = "" if pod_result.deleted_at is None else f"{pod_result.deleted_at:.3f} s  "
+    at = "" if pod_result.deleted_at is None else f"{moment(pod_result.deleted_at)}  "
     replaced = ", and another pod came in its place" if pod_result.replaced else ""
     return f"{at}{pod} is gone: {pod_result.end}{replaced}"
 
@@ -194,7 +194,7 @@ def group_outcome(record: journal.GroupRecord) -> str:
     within = f" in {record.domain}" if record.domain else ""
     of_all = f"minMember {record.min_member}, {record.api_group}"
     if record.result == "placed":
-        members = f"{record.fitting} member{'s' * (record.fitting != 1)}"
+        members = counted(record.fitting, "member")
         return f"{members} placed{within}{before} ({of_all})"
     if record.result in ("unschedulable", "error"):
         return f"{record.result}, nothing is held: {record.fitting} fit{before} ({of_all})"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.answers.pod_tables import EXAMPLES_MAX, GROUPS_MAX, kind_of
+from bayplan.answers.pod_tables import EXAMPLES_MAX, GROUPS_MAX, message_kind
 from bayplan.sim.output.pod_counts import PodEnd
 from bayplan.sim.output.result import NODES_MAX, Counts, NodeUsage, SimulationResult, Usage
 from tests.sim.printing import printed
@@ -154,7 +154,7 @@ def test_brackets_in_a_message_are_printed_literally() -> None:
     ],
 )
 def test_these_messages_are_one_reason(one: str, other: str) -> None:
-    assert kind_of("default/p", one) == kind_of("default/q", other)
+    assert message_kind("default/p", one) == message_kind("default/q", other)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_these_messages_are_one_reason(one: str, other: str) -> None:
     ],
 )
 def test_these_messages_are_two_reasons(one: str, other: str) -> None:
-    assert kind_of("default/p", one) != kind_of("default/q", other)
+    assert message_kind("default/p", one) != message_kind("default/q", other)
 
 
 # ---- usage ----------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from typing import Final, final
 from msgspec import Struct
 
 from bayplan.engine.podgroups.arranged_pass import AloneMasks, ArrangedPass, may_search
-from bayplan.engine.podgroups.equal_members import equal_members, kind_of, with_ranking_of_now
+from bayplan.engine.podgroups.equal_members import equal_members, members_kind, with_ranking_of_now
 from bayplan.engine.podgroups.topology import Domains, Worth, Worths
 from bayplan.engine.podgroups.trial import EqualMembers, PodGroupTrial, TrialSetup
 from bayplan.engine.telemetry import Telemetry
@@ -434,7 +434,7 @@ class _Passes:
         worths = setup.results.of(ranking, domains, setup.runner.domain_rows)
         pod = members[0].pod
         of_members = pod.scheduler_name, uses(pod.shape), len(members), self.needed_count
-        describe = partial(kind_of, ranking, members, self.needed_count)
+        describe = partial(members_kind, ranking, members, self.needed_count)
         return _RememberedResults(setup.results.kind(of_members, describe), worths)
 
 

@@ -12,10 +12,10 @@ leaves the nodes as they were. The next group of that kind then costs one look-u
 place of a pass, and the earlier result is repeated with the names of its members.
 
 Why it stays true. All results are dropped as soon as a node or another object changes; two
-generations say so. `kind_of` names everything about the members that a ranking or a plugin reads. A
-reservation, a nomination, an extender, a plugin with Reserve, a draw among ties, or a domain that
-the group must stay in each make a pass depend on more than the nodes. In these cases no result is
-remembered, and none is repeated.
+generations say so. `members_kind` names everything about the members that a ranking or a plugin
+reads. A reservation, a nomination, an extender, a plugin with Reserve, a draw among ties, or a
+domain that the group must stay in each make a pass depend on more than the nodes. In these cases no
+result is remembered, and none is repeated.
 """
 
 from collections.abc import Hashable, Sequence
@@ -106,7 +106,9 @@ def _answered(setup: TrialSetup, queued: QueuedPodInfo) -> Cycle | None:
     return None
 
 
-def kind_of(ranking: RankedNodes, members: Sequence[QueuedPodInfo], needed_count: int) -> Hashable:
+def members_kind(
+    ranking: RankedNodes, members: Sequence[QueuedPodInfo], needed_count: int
+) -> Hashable:
     """A key: members with equal keys get equal results from equal nodes. ``ranking``: of
     `equal_members`."""
     plan, parts, pod = ranking.plan, ranking.owner.parts, members[0].pod
@@ -148,7 +150,7 @@ class FailedPasses:
         equal = equal_members(self._setup, members)
         if equal is None:
             return None
-        result = self._results.get(kind_of(equal.ranking, members, needed_count))
+        result = self._results.get(members_kind(equal.ranking, members, needed_count))
         return None if result is None else self._repeated(result, members)
 
     def learn(
@@ -168,7 +170,7 @@ class FailedPasses:
             result = group_trial.result()
             # The members that fit are recorded as unschedulable, because the group failed.
             placed = [one._replace(record=_unschedulable(one.record)) for one in result.placed]
-            kind = kind_of(ranking, members, needed_count)
+            kind = members_kind(ranking, members, needed_count)
             self._results[kind] = structs.replace(result, placed=placed)
 
     def stay(self) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from bayplan.adapters.embedded.admission.default_storage_class import DEFAULT_CLASS_ANNOTATION
+from bayplan.answers.amounts import counted
 from bayplan.api.objects import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS
 from bayplan.api.storage_objects import BETA_STORAGE_CLASS, WAIT_FOR_FIRST_CONSUMER
 from bayplan.objects.keys import Content, kind_of
@@ -76,7 +77,8 @@ def _volume_name(claim: Content) -> str:
 
 def _left_alone(missing: dict[str | None, int]) -> MissingClasses:
     notes = [
-        f"StorageClass {name} is not in the input: nothing provisions volumes for {_counted(count)}"
+        f"StorageClass {name} is not in the input: nothing provisions volumes for "
+        f"{counted(count, 'claim')}"
         for name, count in missing.items()
     ]
     return MissingClasses([], notes)
@@ -90,7 +92,7 @@ def _made_up(missing: dict[str | None, int]) -> MissingClasses:
     default = DEFAULT_CLASS if None in missing else None
     classes = [_class(name, is_default=name == default) for name in counts]
     notes = [
-        f"the input has no StorageClass: {name} was added for {_counted(count)};"
+        f"the input has no StorageClass: {name} was added for {counted(count, 'claim')};"
         " its volumes are provisioned on the node of their pod"
         for name, count in counts.items()
     ]
@@ -108,7 +110,3 @@ def _class(name: str, *, is_default: bool) -> Content:
         "provisioner": PROVISIONER,
         "volumeBindingMode": WAIT_FOR_FIRST_CONSUMER,
     }
-
-
-def _counted(claims: int) -> str:
-    return f"{claims} claim" + ("s" if claims != 1 else "")

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from bayplan.adapters.embedded.admission.plugin_set import DEFAULT_PLUGINS, PluginSet
 from bayplan.adapters.embedded.pod_gc_controller import PodGcTimes
+from bayplan.answers.amounts import counted
 from bayplan.api.objects import POD, TERMINAL_PHASES
 from bayplan.config.cluster_version import NOTHING_REPORTED, ReportedReleases
 from bayplan.objects.keys import ObjectKey, key_of
@@ -98,7 +99,7 @@ class CreatedPods(Struct, frozen=True, kw_only=True):
 
     def _counted(self, kind: str) -> str:
         count = self.controllers[kind]
-        return f"{count:,} {kind}" + ("s" if count != 1 else "")
+        return counted(count, kind)
 
 
 @final
@@ -205,7 +206,7 @@ def with_times(
     note = f"the run ends at {until:g} s"
     later = sum([step.at_seconds > until for step in workload.steps])
     if later:
-        note += f"; {later} later step{'s' * (later > 1)} of the workload left out"
+        note += f"; {counted(later, 'later step')} of the workload left out"
     notes = (*workload.notes, note)
     return msgspec.structs.replace(workload, until_seconds=until, notes=notes)
 

@@ -261,12 +261,13 @@ def failure_lines(failures: Sequence[FailureResult]) -> Iterator[str]:
     """The failures by error, one line per kind of failure."""
     for one in failures[:GROUPS_MAX]:
         whose = f" of plugin {one.plugin}" if one.plugin else ""
-        times = f"{one.count:,} failure{'s' * (one.count != 1)}{whose}"
+        times = f"{counted(one.count, 'failure')}{whose}"
         first = "at" if one.count == 1 else "first at"
         yield f"{times}, {first} {one.example}: {one.message}"
     further = failures[GROUPS_MAX:]
     if further:
-        yield f"{sum(one.count for one in further):,} failures of {len(further):,} further kinds"
+        count = counted(sum(one.count for one in further), "failure")
+        yield f"{count} of {counted(len(further), 'further kind')}"
 
 
 # ---- where pods went -----------------------------------------------------------------------
@@ -289,8 +290,8 @@ def _nodes(result: SimulationResult, nodes_max: int) -> Iterator[RenderableType]
         placed = sum(counts[name] for name in further)
         empty = sum(not nodes[name].pods for name in further)
         yield Text(
-            f"and {len(further):,} more node{'s' * (len(further) > 1)} with {placed:,} placed "
-            f"pod{'s' * (placed != 1)}" + (f"; {empty:,} of them empty" if empty else "")
+            f"and {counted(len(further), 'more node')} with {counted(placed, 'placed pod')}"
+            + (f"; {empty:,} of them empty" if empty else "")
         )
 
 
@@ -340,6 +341,6 @@ def _how_fast(result: SimulationResult) -> Iterator[str]:
     rate = result.attempts / result.wall_seconds if result.wall_seconds else 0.0
     yield (
         f"{span(result.simulated_seconds)} simulated in {result.wall_seconds:,.2f} s: "
-        f"{result.attempts:,} decision{'s' * (result.attempts != 1)}, {rate:,.0f} per second"
+        f"{counted(result.attempts, 'decision')}, {rate:,.0f} per second"
     )
     yield f"seed {result.seed}, digest {result.digest[:12]}"

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from bayplan.adapters.embedded.cluster import EmbeddedCluster
 from bayplan.adapters.embedded.versioned_store import StoredObject
+from bayplan.answers.amounts import pod_count
 from bayplan.api.objects import DEPLOYMENT, JOB, STATEFUL_SET
 from bayplan.objects.keys import ObjectKey
 from bayplan.ports import ApiError, EmitEvent, ObjectReference
@@ -113,7 +114,7 @@ class RefusedCreations:
     def notes(self) -> list[str]:
         """The notes about controllers that lack pods at the end, with the reasons."""
         return [
-            f"{key} lacks {one.lacking_count:,} pod{'s' * (one.lacking_count != 1)}: {one.message}"
+            f"{key} lacks {pod_count(one.lacking_count)}: {one.message}"
             for key, one in self.waiting.items()
         ]
 
