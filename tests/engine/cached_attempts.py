@@ -1,17 +1,14 @@
 """A small cluster, one profile, and attempts at pods of one signature with their cache entry.
 
     attempts = Attempts(Bad, Rank, nodes={"n1": {"rank": "3"}, "n2": {"bad": "broken"}})
-    assert chosen(attempts.attempt()) == "n1"
+    attempts.attempt()
     attempts.label("n1", bad="broken")
 
-The results of the plugins follow from the labels of a node. The plugins record the nodes that they
-are called for.
+The results of the plugins follow from the labels of a node.
 """
 
-from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, final
-
-import numpy as np
+from collections.abc import Hashable, Mapping
+from typing import Any
 
 from bayplan.api.objects import SERVICE, Node
 from bayplan.engine.cycle import Cycle
@@ -23,20 +20,17 @@ from bayplan.engine.schedule_one import CycleRunner
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import (
     Caching,
-    FilterPlugin,
     ScalarFilterPlugin,
     ScalarScorePlugin,
-    ScorePlugin,
     SignPlugin,
 )
 from bayplan.framework.runtime import Framework
-from bayplan.framework.status import Code, Rejection, Status, unschedulable
-from bayplan.framework.types import Normalizer, QueuedPodInfo
+from bayplan.framework.status import Status, unschedulable
+from bayplan.framework.types import QueuedPodInfo
 from bayplan.objects.object_store import ObjectStore
 from bayplan.queue.nominator import Nominator
 from bayplan.state.change_log import Facet
-from bayplan.state.columns import NodeMask, NodeScores
-from bayplan.state.nodes import NodeInfo, NodeView
+from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo
 from bayplan.testing import SampleCluster, node, pod
 from tests.framework.answering import plugins_of
@@ -52,12 +46,10 @@ class Bad(ScalarFilterPlugin, SignPlugin):
     caching = Caching(facets=Facet.LABELS)
 
     def setup(self) -> None:
-        self.calls: list[str] = []
         #: Raised or returned in place of the result.
         self.failure: Any = None
 
     def filter_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> Status | None:
-        self.calls.append(node.name)
         if isinstance(self.failure, Exception):
             raise self.failure
         reason = node.labels.get("bad")
@@ -67,17 +59,6 @@ class Bad(ScalarFilterPlugin, SignPlugin):
         return ()
 
 
-class Worse(Bad):
-    """Rejects nodes labelled worse."""
-
-    name = "Worse"
-
-    def filter_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> Status | None:
-        self.calls.append(node.name)
-        reason = node.labels.get("worse")
-        return unschedulable(reason) if reason else None
-
-
 class Rank(ScalarScorePlugin, SignPlugin):
     """The score of a node is the value of its label rank."""
 
@@ -85,22 +66,15 @@ class Rank(ScalarScorePlugin, SignPlugin):
     caching = Caching(facets=Facet.LABELS)
 
     def setup(self) -> None:
-        self.calls: list[str] = []
         self.failure: Any = None
 
     def score_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> int:
-        self.calls.append(node.name)
         if isinstance(self.failure, Exception):
             raise self.failure
         return int(node.labels.get("rank", "0")) if self.failure is None else self.failure
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
         return ()
-
-
-class MaxRank(Rank):
-    name = "MaxRank"
-    normalizer = Normalizer.MAX
 
 
 class Attempts:
@@ -113,11 +87,10 @@ class Attempts:
         profile = plugins_of(*plugins)
         profile.reuse_bytes_max = BYTES_MAX
         self.framework = Framework(profile, Nominator())
-        self.warnings: list[str] = []
         table = self.cluster.cache.table
         ignore = (lambda seconds: None, lambda seconds: None)
         epoch = ObjectGeneration(table, ObjectStore[Any]())
-        self.reuse = ResultCache(self.framework, table, epoch, self.warnings.append, observe=ignore)
+        self.reuse = ResultCache(self.framework, table, epoch, lambda text: None, observe=ignore)
         self._runner = CycleRunner(Nominator(), SEED, (), {profile.profile_name: self.reuse})
         self._fresh = CycleRunner(Nominator(), SEED, ())
         self.attempt_count = 0
@@ -145,13 +118,6 @@ class Attempts:
         """Replace the labels of a node."""
         self.cluster.take_back()
         self.cluster.cache.update_node(node(name, labels=labels))
-
-    def add(self, name: str, **labels: str) -> None:
-        self.cluster.add(node(name, labels=labels))
-
-    def remove(self, name: str) -> None:
-        self.cluster.take_back()
-        self.cluster.cache.remove_node(name)
 
     # ---- looking in -----------------------------------------------------------------------
 
@@ -184,25 +150,10 @@ class Attempts:
         instances = self.framework.plugins.instances()
         return next(each for each in instances if each.instance_name == name)
 
-    def evaluated_nodes(self, name: str) -> list[str]:
-        """The nodes that a plugin evaluated since the last call of this method."""
-        plugin = self.plugin(name)
-        names, plugin.calls = plugin.calls, []
-        return sorted(names)
-
 
 def last_ranking(entry: SignatureEntry) -> RankedNodes | None:
     """The ranking that was used last."""
     return next(reversed(entry.rankings.values()), None)
-
-
-def chosen(cycle: Cycle) -> str:
-    return cycle.choice.node_name if cycle.choice is not None else ""
-
-
-def message(cycle: Cycle) -> str:
-    """The message of an attempt without a node."""
-    return cycle.fit_error().message
 
 
 class CountingFilter(ScalarFilterPlugin, SignPlugin):
@@ -218,55 +169,6 @@ class CountingFilter(ScalarFilterPlugin, SignPlugin):
 
     def sign_pod(self, pod: PodInfo) -> Hashable | None:
         return pod.labels.get("kind", "")
-
-
-@final
-class NotTheFirst(FilterPlugin):
-    """Reads all nodes: rejects the first of them that is not labelled first=no."""
-
-    name = "NotTheFirst"
-    scope = "cluster"
-
-    def filter(
-        self, state: Any, pod: PodInfo, nodes: NodeView, feasible: NodeMask
-    ) -> Iterable[Rejection]:
-        names = sorted(info.name for info in nodes.infos() if info.labels.get("first") != "no")
-        if names:
-            mask = np.array([name == names[0] for name in nodes.names()])
-            yield Rejection(mask, Code.UNSCHEDULABLE, ("comes first",))
-
-
-@final
-class Company(ScorePlugin):
-    """Reads all nodes: the more nodes share a node's color, the better."""
-
-    name = "Company"
-    scope = "cluster"
-
-    def score(self, state: Any, pod: PodInfo, nodes: NodeView) -> NodeScores:
-        ids = nodes.labels.ids("color")
-        return np.array([int((ids == each).sum()) for each in ids], np.int64)
-
-
-@final
-class Unsigned(ScalarScorePlugin):
-    """Row-wise and unsigned: its results cannot be cached."""
-
-    name = "Unsigned"
-
-    def setup(self) -> None:
-        self.call_count = 0
-
-    def score_node(self, state: Any, pod: PodInfo, node: NodeInfo) -> int:
-        self.call_count += 1
-        return len(node.labels)
-
-
-def labelled(count: int) -> dict[str, dict[str, str]]:
-    """Nodes of two colors, ranked 0 to 6."""
-    return {
-        f"n{n:03}": {"rank": str(n % 7), "color": ("red", "blue")[n % 3 == 0]} for n in range(count)
-    }
 
 
 COUNTING = "CountingFilter"

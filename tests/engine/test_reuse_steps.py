@@ -20,8 +20,7 @@ from bayplan.api.objects import (
     SERVICE,
     Pod,
 )
-from bayplan.engine.ranking.ranked_nodes import RankedNodes
-from bayplan.engine.reuse_steps import merged_table, score_uncached
+from bayplan.engine.reuse_steps import score_uncached
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import Caching, ScalarFilterPlugin, ScalarScorePlugin, SignPlugin
 from bayplan.framework.runtime import Framework
@@ -36,13 +35,7 @@ from tests.engine.cached_attempts import (
     COUNTING,
     FIT,
     OFF,
-    Attempts,
-    Bad,
-    Company,
     CountingFilter,
-    Rank,
-    labelled,
-    last_ranking,
     nodes,
 )
 from tests.engine.kit import Engine, reuse_of, waiting_pod
@@ -79,38 +72,6 @@ def test_evaluated_plugins_score_in_columns_and_a_failing_plugin_is_named() -> N
     failed = score_uncached(run, [good, bad], state, POD, nodes=nodes)
     assert isinstance(failed, Status)
     assert failed.plugin == "B"
-
-
-# ---- totals of cached and evaluated plugins -------------------------------------------------
-
-
-def settled_ranking() -> tuple[Attempts, RankedNodes]:
-    attempts = Attempts(Bad, Company, Rank, nodes=labelled(6))
-    for _ in range(3):
-        attempts.attempt()
-    totals = last_ranking(attempts.entry)
-    assert totals is not None
-    return attempts, totals
-
-
-def test_totals_sum_both_parts_and_columns_have_the_order_of_the_profile() -> None:
-    attempts, totals = settled_ranking()
-    asking = attempts.evaluator()
-    totals.update(asking)
-    totals.score(asking)
-    nodes, state = attempts.cluster.lend().nodes, asking.state
-    calls = [call for call in asking.calls.score if call.name == "Company"]
-    columns = score_uncached(attempts.framework, calls, state, attempts.pod, nodes=nodes)
-    assert isinstance(columns, list)
-    table = merged_table(totals, columns, attempts.framework, nodes)
-    assert [column.name for column in table.columns] == ["Company", "Rank"]
-    assert len(table.columns) == 2
-    assert table.columns[1].raw.tolist() == [n % 7 for n in range(6)]
-    row, sums = table.row("n001"), table.totals.tolist()
-    fresh = attempts.fresh().table
-    assert fresh is not None
-    assert row == fresh.row("n001")
-    assert sums == fresh.totals.tolist()
 
 
 # ---- whole attempts -------------------------------------------------------------------------

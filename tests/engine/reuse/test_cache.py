@@ -1,29 +1,30 @@
 """The result cache of a profile: rows that are evaluated again, bounds, counts, comparisons."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import pytest
 
 from bayplan.api.objects import PERSISTENT_VOLUME, Node, Pod
-from bayplan.engine.ranking.evaluation_plan import TOO_MUCH_CHANGED
-from bayplan.engine.reuse.cache import (
-    HINT_USED,
-    mismatches,
+from bayplan.engine.ranking.evaluation_plan import (
+    EXTREME_MOVED,
+    NODES_CAME_OR_WENT,
+    OTHER_PLUGINS,
+    PLUGIN_FAILED,
+    TOO_MUCH_CHANGED,
 )
+from bayplan.engine.reuse.cache import HINT_USED, mismatches
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.plugin import (
-    PreScorePlugin,
-    ScalarFilterPlugin,
-    SignPlugin,
-)
+from bayplan.framework.plugin import Caching, ScalarFilterPlugin, SignPlugin
 from bayplan.framework.status import SKIP, Status, unschedulable
 from bayplan.ports import EventType
+from bayplan.state.change_log import Facet
 from bayplan.state.nodes import NodeInfo
 from bayplan.state.pods import PodInfo
 from bayplan.testing import api_pod, node
-from tests.engine.cached_attempts import Attempts, Bad, CountingFilter, Rank
+from tests.engine.cached_attempts import Attempts, CountingFilter
 from tests.engine.kit import Engine, reuse_of, waiting_pod
+from tests.framework.answering import answering
 from tests.plugins.volume_kit import (
     attachment,
     capacity,
@@ -35,73 +36,71 @@ from tests.plugins.volume_kit import (
 )
 from tests.scenarios.world import PROFILE
 
+#: Upstream: metrics.go, reasons of batch_cache_flushed_total (v1.37).
+UPSTREAM = {
+    "pod_failed",
+    "pod_skipped",
+    "pod_nominated",
+    "node_missing",
+    "empty_list",
+    "expired",
+    "pod_incompatible",
+    "pod_not_batchable",
+    "filter_error",
+    "prescore_error",
+    "rescore_error",
+    "normalize_error",
+}
+OURS = (EXTREME_MOVED, NODES_CAME_OR_WENT, OTHER_PLUGINS, PLUGIN_FAILED, TOO_MUCH_CHANGED)
+
+
+def test_each_reason_is_one_of_upstreams_and_all_are_distinct() -> None:
+    assert len({*OURS} & UPSTREAM) == len(OURS)
+
+
 # ---- comparison with a fresh evaluation -----------------------------------------------------
 
 
-THREE: dict[str, dict[str, str]] = {"n1": {"rank": "1"}, "n2": {"bad": "x"}, "n3": {"rank": "3"}}
+@pytest.mark.parametrize(
+    ("changes", "wrong"),
+    [
+        pytest.param(
+            {"filter": None, "score": 2},
+            ["Bad", "Rank"],
+            id="all wrong plugins are reported in order",
+        ),
+        pytest.param(
+            {"score": 2, "pre_score": SKIP}, [], id="a plugin that skips now is not compared"
+        ),
+        pytest.param({"filter": RuntimeError("boom")}, [], id="a failing plugin is not reported"),
+    ],
+)
+def test_a_comparison_reports_plugins_that_answer_otherwise(
+    changes: dict[str, Any], wrong: list[str]
+) -> None:
+    answers: dict[str, Any] = {"filter": unschedulable("no"), "score": 1, "pre_score": None}
 
+    def say(key: str) -> Callable[..., Any]:
+        def answer(*_: Any) -> Any:
+            if isinstance(answers[key], Exception):
+                raise answers[key]
+            return answers[key]
 
-class UnsignedFilter(Bad):
-    """Rejects the node ``mood``, which it does not sign."""
+        return answer
 
-    mood = ""
+    def of_n2(state: Any, pod: Any, node: NodeInfo) -> Any:
+        return say("filter")() if node.name == "n2" else None
 
-    def filter_node(self, state: Any, pod: Any, node: Any) -> Any:
-        status = super().filter_node(state, pod, node)
-        return status if node.name != self.mood else None
-
-
-class UnsignedScore(Rank):
-    """Adds ``more`` to the score, which it does not sign."""
-
-    more = 0
-
-    def score_node(self, state: Any, pod: Any, node: Any) -> int:
-        return super().score_node(state, pod, node) + self.more
-
-
-class SkippedScore(UnsignedScore, PreScorePlugin):
-    """Skips in PreScore."""
-
-    name = "Silent"
-
-    def pre_score(self, state: Any, pod: Any, nodes: Any) -> Any:
-        return SKIP
-
-
-def mismatches_of(attempts: Attempts) -> list[str]:
-    """The mismatches found with the state of an attempt without reuse."""
-    state, nodes = CycleState(), attempts.cluster.lend().nodes
-    attempts.framework.run_pre_filter(state, attempts.pod, nodes)
-    attempts.framework.run_pre_score(state, attempts.pod, nodes)
-    return mismatches(attempts.entry, attempts.framework, state, attempts.pod, nodes=nodes)
-
-
-def after_an_attempt(*plugins: Any) -> Attempts:
-    attempts = Attempts(*plugins, nodes=THREE)
+    signs: dict[str, Any] = {"sign_pod": lambda _: (), "caching": Caching(facets=Facet.LABELS)}
+    rank = answering("Rank", score_node=say("score"), pre_score=say("pre_score"), **signs)
+    bad = answering("Bad", filter_node=of_n2, **signs)
+    attempts = Attempts(rank, bad, nodes={"n1": {}, "n2": {}, "n3": {}})
     attempts.attempt()
-    return attempts
-
-
-def test_all_wrong_plugins_are_reported_in_order() -> None:
-    attempts = after_an_attempt(UnsignedScore, UnsignedFilter)
-    attempts.plugin("Rank").more = 1
-    attempts.plugin("Bad").mood = "n2"
-    assert mismatches_of(attempts) == ["Bad", "Rank"]
-
-
-def test_a_plugin_that_skips_this_attempt_is_not_compared() -> None:
-    attempts = after_an_attempt(Bad, SkippedScore)
-    silent_scores = attempts.entry.caches.scores["Silent"]
-    silent_scores.learn_one(0, 1)
-    attempts.plugin("Silent").more = 7
-    assert mismatches_of(attempts) == []
-
-
-def test_a_plugin_that_fails_during_the_comparison_is_not_reported() -> None:
-    attempts = after_an_attempt(Bad, Rank)
-    attempts.plugin("Bad").failure = RuntimeError("boom")
-    assert mismatches_of(attempts) == []
+    answers.update(changes)
+    state, pod, nodes = CycleState(), attempts.pod, attempts.cluster.lend().nodes
+    attempts.framework.run_pre_filter(state, pod, nodes)
+    attempts.framework.run_pre_score(state, pod, nodes)
+    assert mismatches(attempts.entry, attempts.framework, state, pod, nodes=nodes) == wrong
 
 
 # ---- reuse ----------------------------------------------------------------------------------
