@@ -1,16 +1,25 @@
 """`bayplan schema`: answers match their schemas."""
 
 import json
+import re
 from pathlib import Path
 
 import msgspec
 import pytest
 
+import bayplan as bayplan_package
 from bayplan.answers.document import schema_of
-from bayplan.cli.schema import NAMES
+from bayplan.cli.schema import ANSWERS, NAMES
 from bayplan.explain.explanation import Explanation
 from tests.cli.command_line import answer, bayplan, write_objects
 from tests.kit.manifests import node, pod
+
+
+def test_every_answer_of_the_code_has_a_schema() -> None:
+    bases = re.compile(r"^class (\w+)\(Answer, ", re.MULTILINE)
+    files = Path(bayplan_package.__file__).parent.rglob("*.py")
+    answers = {name for file in files for name in bases.findall(file.read_text(encoding="utf-8"))}
+    assert answers == {place.partition(":")[2] for place in ANSWERS.values()}
 
 
 @pytest.mark.parametrize("name", NAMES)

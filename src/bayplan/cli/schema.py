@@ -9,7 +9,7 @@ from bayplan.cli.streams import put
 from bayplan.lazy_loader import load
 
 #: Name on the command line → "module:class" of an answer.
-_ANSWERS = {
+ANSWERS = {
     "comparison": "bayplan.comparison.report:ComparisonAnswer",
     "decisions": "bayplan.sim.decisions:Decisions",
     "departure-report": "bayplan.whatif.drain_each:DepartureReport",
@@ -22,11 +22,12 @@ _ANSWERS = {
     "run-differences": "bayplan.comparison.report:RunDifferences",
     "shadow-report": "bayplan.shadow.report:ShadowReport",
     "simulation": "bayplan.sim.output.result:SimulationResult",
+    "upgrade": "bayplan.whatif.upgrade.answer:Upgrade",
     "what-if-answer": "bayplan.whatif.comparison:WhatIfAnswer",
 }
 #: The document that `bayplan whatif -f` reads.
 _WHAT_IF = "what-if"
-NAMES = sorted((*_ANSWERS, _WHAT_IF))
+NAMES = sorted((*ANSWERS, _WHAT_IF))
 
 
 @click.command("schema", epilog=examples("bayplan schema explanation > explanation.schema.json"))
@@ -48,6 +49,7 @@ def schema_command(name: str) -> None:
     shadow-report     shadow
     comparison        compare
     run-differences   compare, of two runs
+    upgrade           upgrade
     plugin-list       plugins
     plugin-checks     plugins test
     what-if           the document that whatif -f reads
@@ -57,5 +59,5 @@ def schema_command(name: str) -> None:
     if name == _WHAT_IF:
         schema = load("bayplan.sim.input.what_if:what_if_schema")()
     else:
-        schema = load("bayplan.answers.document:schema_of")(load(_ANSWERS[name]))
+        schema = load("bayplan.answers.document:schema_of")(load(ANSWERS[name]))
     put(json.dumps(schema, indent=2).encode() + b"\n")
