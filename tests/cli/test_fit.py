@@ -243,7 +243,12 @@ def test_a_workload_may_be_described_by_its_requests(gpus: Path) -> None:
     [
         ((), "found no workload, wanted files (-f), or requests such as --cpu 4"),
         (("--cpu", "1", "-f", "x"), "found files and requests such as cpu, wanted one of them"),
-        (("--cpu", "x"), 'cpu: found "x", wanted a quantity such as 500m, 2 or 16Gi'),
+        (("--cpu", "x"), '--cpu: found "x", wanted a quantity such as 500m, 2 or 16Gi'),
+        (("--memory", ""), "--memory: found nothing, wanted a quantity such as 500m, 2 or 16Gi"),
+        (
+            ("--resource", "a.com/b=-1"),
+            '--resource a.com/b: found "-1", wanted a quantity such as 500m, 2 or 16Gi',
+        ),
         (
             ("--resource", "gpu=1"),
             (

@@ -1,5 +1,6 @@
 """Why all pods of a cluster wait, by workload and decisive cause."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from bayplan.problems import BadInputError
 from bayplan.whatif.all_pending import PendingGroup, PendingPods
 from bayplan.whatif.cluster import Cluster
 from bayplan.whatif.placing import Placer
+from tests.cli.command_line import bayplan, write_objects
 from tests.kit.manifests import Content, node, pod, pod_group
 from tests.whatif.clusters import cluster_of, model_of
 
@@ -255,3 +257,19 @@ def test_a_selector_is_that_of_kubectl(text: str, matching: str) -> None:
 def test_a_wrong_selector_is_refused(text: str) -> None:
     with pytest.raises(SelectorError):
         selector_of_text(text)
+
+
+def test_each_question_says_whether_its_amounts_count_pods_that_fit(tmp_path: Path) -> None:
+    room, other = node("n1", cpu="4"), node("n2", cpu="1")
+    small, large = pod("small", cpu="2"), pod("large", cpu="5")
+    file = write_objects(tmp_path / "a.yaml", room, other, small, large)
+    now = bayplan("why", "large", file).stdout
+    assert "lower the request for cpu from 5 to 4" in now
+    assert "the amounts are those of now; default/small waits, too, and fits on n1: `bayplan" in now
+    after = bayplan("why", "--all-pending", file).stdout
+    assert "the amounts below are what is free after the room that it takes" in after
+    assert "lower the request for cpu from 5 to 2" in after
+    # Where nothing that waits fits, both name the same amounts.
+    alone = write_objects(tmp_path / "b.yaml", room, other, pod("larger", cpu="6"), large)
+    assert "the amounts are" not in bayplan("why", "large", alone).stdout
+    assert "the amounts below" not in bayplan("why", "--all-pending", alone).stdout

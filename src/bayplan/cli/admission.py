@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 import click
 
 from bayplan.adapters.embedded.admission.plugin_set import PluginSet, listed_names, plugin_set
+from bayplan.problems import BadInputError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -37,4 +38,11 @@ def admission_of(enabled: str, disabled: str) -> PluginSet | None:
     """The admission plugins that the options name; None: they name none. Raises BadInputError."""
     if not enabled and not disabled:
         return None
-    return plugin_set(listed_names(enabled), listed_names(disabled))
+    try:
+        return plugin_set(listed_names(enabled), listed_names(disabled))
+    except BadInputError as problem:
+        # kube-apiserver's words name the flags without the two dashes.
+        text = str(problem)
+        for flag in ("enable-admission-plugins", "disable-admission-plugins"):
+            text = text.replace(flag, f"--{flag}")
+        raise BadInputError(text) from None

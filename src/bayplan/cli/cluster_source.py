@@ -30,7 +30,7 @@ from bayplan.model.picture import ClusterPicture
 from bayplan.objects.keys import DEFAULT_NAMESPACE
 from bayplan.plugins.registry import Registry
 from bayplan.ports import ApiError
-from bayplan.problems import BadInputError
+from bayplan.problems import BadInputError, wrong
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -203,7 +203,8 @@ def label_selector_of(text: str | None) -> Selector | None:
     try:
         return None if text is None else selector_of_text(text)
     except SelectorError as problem:
-        raise BadInputError(f"-l: {problem}") from None
+        expected = f"labels as for `kubectl -l`, such as app=web ({problem})"
+        raise BadInputError(str(wrong("-l", text, expected))) from None
 
 
 def kubectl_options() -> Callable[[F], F]:

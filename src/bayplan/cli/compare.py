@@ -14,7 +14,7 @@ from msgspec import structs
 from bayplan.answers.formats import OutputFormat
 from bayplan.cli.console import ProgressLines, progress, show_answer
 from bayplan.cli.epilogs import examples
-from bayplan.cli.options import output_option, plugin_option
+from bayplan.cli.options import WholeNumber, output_option, plugin_option
 from bayplan.cli.pflag import feature_gates_option, kubernetes_option
 from bayplan.cli.problems import refusals
 from bayplan.cli.streams import EXIT_FAILED, fail, remark
@@ -109,7 +109,7 @@ class _Options:
 )
 @click.option(
     "--processes",
-    type=click.IntRange(min=0),
+    type=WholeNumber(min=0),
     default=0,
     metavar="N",
     help="Number of processes. Default: one per processor",

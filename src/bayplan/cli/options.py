@@ -9,9 +9,29 @@ from click.shell_completion import CompletionItem
 
 from bayplan.answers.formats import FORMATS, JSON_PATH, OutputFormat, output_format
 from bayplan.cli.streams import fail
-from bayplan.problems import BadInputError
+from bayplan.problems import BadInputError, shown
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class WholeNumber(click.IntRange):
+    """A whole number, in a range. A message has the words of all options."""
+
+    name = "integer"
+
+    def _describe_range(self) -> str:
+        return "" if self.min is None and self.max is None else super()._describe_range()
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            return int(super().convert(value, param, ctx))
+        except click.BadParameter:
+            low = "" if self.min is None else f" from {self.min}"
+            end = " on" if low and self.max is None else ""
+            high = "" if self.max is None else f" to {self.max}"
+            expected = f"wanted a whole number{low}{high}{end}"
+            self.fail(f"found {shown(str(value))}, {expected}", param, ctx)
+
 
 KUBECONFIG_HELP = "Kubeconfig. Default: the pod's ServiceAccount, $KUBECONFIG or ~/.kube/config"
 
@@ -65,7 +85,7 @@ def together(decorators: Sequence[Callable[[Any], Any]]) -> Callable[[F], F]:
 def seed_option(
     text: str = "Number that breaks ties between equal nodes: equal seeds give equal results",
 ) -> Callable[[F], F]:
-    return click.option("--seed", default=0, show_default=True, help=text)
+    return click.option("--seed", type=WholeNumber(), default=0, show_default=True, help=text)
 
 
 class _OutputFormat(click.ParamType):

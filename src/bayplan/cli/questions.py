@@ -16,6 +16,7 @@ from bayplan.cli.cluster_source import (
     moment_option,
 )
 from bayplan.cli.options import (
+    WholeNumber,
     config_option,
     namespace_option,
     output_option,
@@ -82,7 +83,7 @@ def workload_options(text: str, *, has_replicas: bool) -> Callable[[F], F]:
         click.option("--memory", metavar="AMOUNT", help="Without -f: what it requests, as 16Gi"),
         click.option(
             "--gpu",
-            type=click.IntRange(min=1),
+            type=WholeNumber(min=1),
             metavar="COUNT",
             help="Without -f: GPUs that it requests, of the kind that nodes offer",
         ),
@@ -95,7 +96,7 @@ def workload_options(text: str, *, has_replicas: bool) -> Callable[[F], F]:
         ),
     ]
     if has_replicas:
-        replicas = click.IntRange(min=1)
+        replicas = WholeNumber(min=1)
         help_text = "Without -f: how many such pods. Default: 1"
         decorators.append(
             click.option("--replicas", type=replicas, metavar="COUNT", help=help_text)
@@ -123,7 +124,7 @@ def workload_of(
 def limit_option(text: str) -> Callable[[F], F]:
     """--limit of a count."""
     return click.option(
-        "--limit", type=click.IntRange(min=1), default=LIMIT, show_default=True, help=text
+        "--limit", type=WholeNumber(min=1), default=LIMIT, show_default=True, help=text
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from bayplan.cli import servers
-from bayplan.cli.options import KUBECONFIG_HELP, config_option, plugin_option
+from bayplan.cli.options import KUBECONFIG_HELP, WholeNumber, config_option, plugin_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import refusals
 from bayplan.cli.streams import fail
@@ -34,7 +34,7 @@ from bayplan.sim.input.workload import ExpansionMode
 @click.option("--insecure", is_flag=True, help="Answer everybody who reaches the port")
 @click.option(
     "--score-max",
-    type=click.IntRange(1, 1000),
+    type=WholeNumber(1, 1000),
     default=10,
     show_default=True,
     help="Highest possible score; more than 10 gives finer scores",

@@ -9,6 +9,7 @@ import click
 from bayplan.adapters.live.credentials import CredentialsError
 from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.event_loop import run_event_loop
+from bayplan.cli.options import WholeNumber
 from bayplan.cli.problems import refusals
 from bayplan.cli.streams import EXIT_FAILED, EXIT_UNREADABLE, fail
 from bayplan.config import SchedulerConfig
@@ -41,7 +42,7 @@ def log_options(verbosity_help: str) -> Callable[[F], F]:
         "-v",
         "--v",
         "verbosity",
-        type=click.IntRange(0, VERBOSITY_MAX),
+        type=WholeNumber(0, VERBOSITY_MAX),
         default=2,
         help=verbosity_help,
     )
@@ -85,7 +86,7 @@ def address_options(port: int, endpoints: str) -> Callable[[F], F]:
     )
     number = click.option(
         "--port",
-        type=click.IntRange(0, 65535),
+        type=WholeNumber(0, 65535),
         default=port,
         show_default=True,
         help=f"Port of {endpoints}. 0: any free port",

@@ -12,7 +12,13 @@ from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.console import show_answer
 from bayplan.cli.epilogs import examples
 from bayplan.cli.event_loop import run_event_loop
-from bayplan.cli.options import config_option, output_option, plugin_option, seed_option
+from bayplan.cli.options import (
+    WholeNumber,
+    config_option,
+    output_option,
+    plugin_option,
+    seed_option,
+)
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import refusals
 from bayplan.cli.streams import EXIT_UNREADABLE, fail, remark
@@ -43,7 +49,7 @@ from bayplan.shadow.recording import FOLDER
     "--out", "folder", metavar="DIR", help=f"Record to DIR/{FOLDER}, for `bayplan ui`, too"
 )
 @click.option(
-    "--port", type=click.IntRange(0, 65535), help="Serve /metrics on loopback. 0: any free port"
+    "--port", type=WholeNumber(0, 65535), help="Serve /metrics on loopback. 0: any free port"
 )
 @output_option()
 def shadow_command(**options: Any) -> None:

@@ -10,7 +10,7 @@ from bayplan.cli.cluster_source import label_selector_of, question_refusals
 from bayplan.cli.configuration import read_config
 from bayplan.cli.console import counting, progress, show_answer
 from bayplan.cli.epilogs import examples
-from bayplan.cli.options import namespace_option, selector_option, sort_option
+from bayplan.cli.options import WholeNumber, namespace_option, selector_option, sort_option
 from bayplan.cli.questions import OpenModel, namespace_of, open_model, question_options
 from bayplan.cli.streams import remark
 from bayplan.model.cluster_model import ClusterModel
@@ -44,7 +44,7 @@ from bayplan.whatif.over_time import what_if_over_time
 @click.option("--remove", multiple=True, metavar="NODE", help="The node is gone, with its pods")
 @click.option("--cordon", multiple=True, metavar="NODE", help="No pod is placed there any more")
 @click.option("--uncordon", multiple=True, metavar="NODE", help="Pods are placed there again")
-@click.option("--add", type=click.IntRange(min=1), metavar="COUNT", help="Add nodes; see --like")
+@click.option("--add", type=WholeNumber(min=1), metavar="COUNT", help="Add nodes; see --like")
 @click.option("--like", "template_node", metavar="NODE", help="With --add: the node to copy")
 @click.option("--scale", multiple=True, metavar="KIND/NAME=REPLICAS", help="As deploy/web=20")
 @namespace_option("Namespace of --scale, and of objects without one. Default: the context's")

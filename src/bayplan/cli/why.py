@@ -17,6 +17,7 @@ from bayplan.cli.cluster_source import (
 )
 from bayplan.cli.epilogs import examples
 from bayplan.cli.options import (
+    WholeNumber,
     all_namespaces_option,
     allow_plugins_option,
     config_option,
@@ -72,7 +73,9 @@ from bayplan.lazy_loader import load
 @click.option("--token-file", metavar="FILE", help="With --address: file with a bearer token")
 @click.option("--ca-file", metavar="FILE", help="With --address https://…: certificate authority")
 @click.option("--node", metavar="NAME", help="With --run, --address: explain one node")
-@click.option("--attempt", type=int, help="Explain this attempt. Default with --node: the last")
+@click.option(
+    "--attempt", type=WholeNumber(), help="Explain this attempt. Default with --node: the last"
+)
 @click.option("--dry-run", is_flag=True, help="With --address: the next attempt, not a past one")
 @click.option("--exit-code", is_flag=True, help="With --run, --address: 1 if it has no node")
 def why_command(words: tuple[str, ...], **options: Any) -> None:

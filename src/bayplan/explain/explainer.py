@@ -1,5 +1,6 @@
 """explain_pod: why a pod has a node or none, and which changes would give it one."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import cast
 
@@ -53,6 +54,9 @@ _GATE_HOLDERS = {
 _BUDGETS_MAX = 10
 #: The number of nodes with which a bound pod's node is compared.
 _BEST_MAX = 5
+_INSUFFICIENT = "Insufficient "
+#: Pods of other templates that are tried to see whether one of them fits.
+_TRIED_MAX = 8
 
 
 class NoSuchPodError(Exception):
@@ -127,8 +131,14 @@ def _pending(model: ClusterModel, head: Explanation, pod: Pod, *, with_fixes: bo
         causes=causes_of(model, diagnosis),
         preemption=_preemption(model, diagnosis),
         group=_with_levels(_group(model, diagnosis), levels),
-        remarks=(*head.remarks, *_gate_remarks(attempt), *_group_remarks(model, attempt)),
+        remarks=(
+            *head.remarks,
+            *_gate_remarks(attempt),
+            *_group_remarks(model, attempt),
+        ),
     )
+    more = tuple(_waiting_remarks(model, diagnosis))
+    explanation = structs.replace(explanation, remarks=(*explanation.remarks, *more))
     if not with_fixes or attempt.nominated_node or attempt.result == "gated":
         return explanation
     owners = owners_of(model)
@@ -146,6 +156,26 @@ def _queue_remarks(model: ClusterModel, pod: str) -> Iterator[str]:
     if count:
         others = "1 pod that waits is" if count == 1 else f"{count:,} pods that wait are"
         yield f"{others} before it in the queue of the scheduler, and may take the room"
+
+
+def _waiting_remarks(model: ClusterModel, diagnosis: NodeDiagnosis) -> Iterator[str]:
+    """A pod that waits and fits may take the room that the amounts here count as free."""
+    lacking: defaultdict[str, set[str]] = defaultdict(set)
+    for node, status in diagnosis.rejected.items():
+        for reason in status.reasons:
+            if reason.startswith(_INSUFFICIENT):
+                lacking[node].add(reason.removeprefix(_INSUFFICIENT))
+    names = {name for each in lacking.values() for name in each}
+    waiting = {id(info.shape): info for info in reversed(model.in_queue_order())}
+    rivals = [each for each in waiting.values() if names.intersection(each.requests)]
+    for rival in rivals[: -_TRIED_MAX - 1 : -1]:
+        node = model.attempt(rival.key).node
+        if rival.key != diagnosis.attempt.pod.key and lacking[node].intersection(rival.requests):
+            yield (
+                f"the amounts are those of now; {rival.key} waits, too, and fits on {node}: "
+                "`bayplan why --all-pending` places such pods first, so its amounts may be smaller"
+            )
+            return
 
 
 def _gate_remarks(attempt: Attempt) -> Iterator[str]:

@@ -43,6 +43,8 @@ from bayplan.whatif.placing import Placer
 from bayplan.whatif.text import note_lines
 
 _INSUFFICIENT = "Insufficient "
+#: The plugin whose causes name amounts.
+_RESOURCES = "NodeResourcesFit"
 _EXAMPLES_MAX = 5
 #: The bounds for one group: attempts to find its fix, and candidates whose commands are tried.
 _TRIALS_MAX, _WRITTEN_MAX = 24, 3
@@ -126,6 +128,9 @@ class PendingPods(Answer, frozen=True, kw_only=True):
         if self.fitting:
             verb = "gets" if self.fitting == 1 else "get"
             parts.append(Text(f"{pod_count(self.fitting)} more {verb} a node as things are"))
+            if any(group.plugin == _RESOURCES for group in self.groups):
+                room = "it takes" if self.fitting == 1 else "they take"
+                parts.append(Text(f"the amounts below are what is free after the room that {room}"))
         if self.groups:
             more = (*name_columns("for example"), "sentence") if is_wide else ()
             table = Table(

@@ -74,10 +74,11 @@ def _workload_of(model: ClusterModel, shape: RequestedShape) -> tuple[Part, list
     """A Deployment of these pods, and what the reader should know about it. Raises BadInputError
     for a wrong amount, and if no node offers a GPU or nodes offer several kinds of them."""
     requests, notes = dict[str, str](), list[str]()
-    named = (*((CPU, shape.cpu), (MEMORY, shape.memory)), *shape.resources.items())
-    for name, amount in named:
+    named = [(CPU, "--cpu", shape.cpu), (MEMORY, "--memory", shape.memory)]
+    named += [(name, f"--resource {name}", amount) for name, amount in shape.resources.items()]
+    for name, option, amount in named:
         if amount is not None:
-            requests[name] = _checked(name, amount)
+            requests[name] = _checked(option, amount)
     offered = _offered(model)
     if shape.gpu is not None:
         gpu = _gpu_resource(offered)
@@ -101,14 +102,14 @@ def _workload_of(model: ClusterModel, shape: RequestedShape) -> tuple[Part, list
     return Part(content, "the requested shape"), [each, *notes]
 
 
-def _checked(name: str, amount: object) -> str:
-    """Raises BadInputError."""
+def _checked(option: str, amount: object) -> str:
+    """``option``: as it is typed. Raises BadInputError."""
     try:
         is_right = parse(str(amount)) >= 0
     except QuantityError:
         is_right = False
     if not is_right:
-        raise BadInputError(str(wrong(name, amount, _QUANTITY)))
+        raise BadInputError(str(wrong(option, amount, _QUANTITY)))
     return str(amount)
 
 
