@@ -2,39 +2,30 @@
 
 import pytest
 
+from bayplan import ports
 from bayplan.api.objects import Condition
-from bayplan.ports import (
-    ApiError,
-    ConflictError,
-    EventType,
-    GoneError,
-    NotFoundError,
-    OutcomeUnknownError,
-    PatchPodStatus,
-    WatchDroppedError,
-)
 
 
 @pytest.mark.parametrize(
     ("error", "code", "reason"),
     [
-        (NotFoundError("pods web"), 404, "NotFound"),
-        (ConflictError("pods web"), 409, "Conflict"),
-        (GoneError("pods web"), 410, "Expired"),
-        (ApiError(403, "Forbidden", "pods web"), 403, "Forbidden"),
+        (ports.NotFoundError("pods web"), 404, "NotFound"),
+        (ports.ConflictError("pods web"), 409, "Conflict"),
+        (ports.GoneError("pods web"), 410, "Expired"),
+        (ports.ApiError(403, "Forbidden", "pods web"), 403, "Forbidden"),
     ],
 )
 def test_a_refusal_has_code_reason_and_message_of_the_api(
-    error: ApiError, code: int, reason: str
+    error: ports.ApiError, code: int, reason: str
 ) -> None:
-    assert isinstance(error, ApiError)
+    assert isinstance(error, ports.ApiError)
     assert (error.code, error.reason, str(error)) == (code, reason, "pods web")
 
 
-@pytest.mark.parametrize("error", [OutcomeUnknownError, WatchDroppedError])
+@pytest.mark.parametrize("error", [ports.OutcomeUnknownError, ports.WatchDroppedError])
 def test_unknown_outcomes_and_ended_watches_are_not_refusals(error: type[Exception]) -> None:
     """A call without an answer may have succeeded, and the end of a watch refuses no request."""
-    assert not issubclass(error, ApiError)
+    assert not issubclass(error, ports.ApiError)
 
 
 @pytest.mark.parametrize(
@@ -59,11 +50,11 @@ def test_two_status_patches_are_merged(
     assert patch(*older).merged_with(patch(*newer)) == patch(*both)
 
 
-def patch(message: str | None, nominated: str | None) -> PatchPodStatus:
+def patch(message: str | None, nominated: str | None) -> ports.PatchPodStatus:
     condition = Condition(type="PodScheduled", message=message) if message else None
-    return PatchPodStatus("default", "p", "uid", condition, nominated)
+    return ports.PatchPodStatus("default", "p", "uid", condition, nominated)
 
 
 def test_event_types_have_the_spelling_of_the_wire() -> None:
     spelled = ["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
-    assert [str(each) for each in EventType] == spelled
+    assert [str(each) for each in ports.EventType] == spelled

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from bayplan import ports
 from bayplan.adapters.embedded.cluster import EVENT, EmbeddedCluster
 from bayplan.api.objects import NODE, POD, Condition, Unstructured
 from bayplan.clock import ManualClock
@@ -22,20 +23,6 @@ from bayplan.framework.plugin import PermitPlugin, PostBindPlugin
 from bayplan.framework.status import Code, Status
 from bayplan.journal import Journal, MemorySink, NoteRecord
 from bayplan.plugins.registry import Registry
-from bayplan.ports import (
-    ApiError,
-    AskExtender,
-    BindPod,
-    ConflictError,
-    EventType,
-    ExtenderAnswer,
-    GoneError,
-    NotFoundError,
-    OutcomeUnknownError,
-    PatchPodStatus,
-    WatchDroppedError,
-    WatchEvent,
-)
 from bayplan.runner import CHECK_AGAIN_SECONDS, Reflector, Runner, check_cache
 from bayplan.sim.loop import run, settled
 from bayplan.sim.world.checkers import differences
@@ -53,7 +40,7 @@ from tests.kit.ports import ReplacedCalls
 from tests.kit.scripted_cluster import END, ScriptedCluster
 from tests.scenarios.world import PROFILE, Setup, World, config_dict, play, scenario
 
-BUSY = ApiError(503, "ServiceUnavailable", "busy")
+BUSY = ports.ApiError(503, "ServiceUnavailable", "busy")
 
 
 # ---- the reflector, against a scripted server -----------------------------------------------
@@ -68,11 +55,11 @@ def with_version(pod: Any, version: str) -> Any:
     return replace(pod, metadata=replace(pod.metadata, resource_version=version))
 
 
-def event(kind: EventType, api_object: Any) -> WatchEvent:
-    return WatchEvent(kind, POD, api_object, api_object.metadata.resource_version)
+def event(kind: ports.EventType, api_object: Any) -> ports.WatchEvent:
+    return ports.WatchEvent(kind, POD, api_object, api_object.metadata.resource_version)
 
 
-ADDED, MODIFIED, DELETED = EventType.ADDED, EventType.MODIFIED, EventType.DELETED
+ADDED, MODIFIED, DELETED = ports.EventType.ADDED, ports.EventType.MODIFIED, ports.EventType.DELETED
 
 
 @dataclass
@@ -122,14 +109,14 @@ def test_a_reflector_lists_and_then_watches_from_that_version() -> None:
 
 
 def test_a_dropped_watch_resumes_from_the_last_event() -> None:
-    events = [event(ADDED, pod_at_version("a", 12)), WatchDroppedError("gone")]
+    events = [event(ADDED, pod_at_version("a", 12)), ports.WatchDroppedError("gone")]
     result = reflect([[]], events)
     assert result.requests == [(0.0, "list"), (0.0, "watch 10"), (RETRY_SECONDS_MIN, "watch 12")]
 
 
 def test_a_dropped_watch_resumes_from_a_bookmark_which_is_not_delivered() -> None:
-    bookmark = WatchEvent(EventType.BOOKMARK, POD, None, "17")
-    result = reflect([[]], [bookmark, WatchDroppedError("cut")])
+    bookmark = ports.WatchEvent(ports.EventType.BOOKMARK, POD, None, "17")
+    result = reflect([[]], [bookmark, ports.WatchDroppedError("cut")])
     assert result.events == []
     assert [what for _, what in result.requests] == ["list", "watch 10", "watch 17"]
 
@@ -159,7 +146,7 @@ def test_after_gone_the_reflector_relists_and_delivers_the_changes() -> None:
         pod_at_version("replaced", 6, uid="new"),
         pod_at_version("new"),
     ]
-    result = reflect([before, after], [GoneError("too old")])
+    result = reflect([before, after], [ports.GoneError("too old")])
     assert result.events[4:] == [
         ("DELETED", "deleted", "uid-deleted"),
         ("MODIFIED", "changed", "uid-changed"),
@@ -186,7 +173,7 @@ def test_an_object_missing_from_a_listing_is_delivered_as_deleted_metadata() -> 
 
     async def main() -> None:
         server: Any = ScriptedCluster(
-            {POD: [[pod_at_version("a")], []]}, {POD: [GoneError("too old")]}
+            {POD: [[pod_at_version("a")], []]}, {POD: [ports.GoneError("too old")]}
         )
         reflector = Reflector(
             server, POD, lambda events: objects.extend(e.object for e in events), print
@@ -234,7 +221,7 @@ class Api:
         self.written: list[tuple[float, str, str | None]] = []
         self.tries = 0
 
-    async def patch_pod_status(self, patch: PatchPodStatus) -> None:
+    async def patch_pod_status(self, patch: ports.PatchPodStatus) -> None:
         self.tries += 1
         answer = self.answers.pop(0) if self.answers else None
         await asyncio.sleep(self.seconds)
@@ -248,9 +235,9 @@ class Api:
         await asyncio.sleep(seconds)
 
 
-def patch_with(message: str, nominated: str | None = None, uid: str = "u") -> PatchPodStatus:
+def patch_with(message: str, nominated: str | None = None, uid: str = "u") -> ports.PatchPodStatus:
     condition = Condition(type="PodScheduled", status="False", message=message)
-    return PatchPodStatus("default", "p", uid, condition if message else None, nominated)
+    return ports.PatchPodStatus("default", "p", uid, condition if message else None, nominated)
 
 
 def write_patches(api: Api, scene: Callable[[PodPatches], Awaitable[None]]) -> Api:
@@ -264,7 +251,7 @@ def write_patches(api: Api, scene: Callable[[PodPatches], Awaitable[None]]) -> A
     return api
 
 
-def send(patches: PodPatches, patch: PatchPodStatus) -> None:
+def send(patches: PodPatches, patch: ports.PatchPodStatus) -> None:
     if patches.add(patch):
         asyncio.get_running_loop().create_task(patches.write(patch.uid))
 
@@ -281,7 +268,9 @@ def test_patches_of_one_pod_are_sent_in_turn_and_the_newest_wins() -> None:
     assert api.written == [(3.0, "first", "n1"), (4.0, "other", None), (6.0, "third", None)]
 
 
-@pytest.mark.parametrize("failure", [ConflictError("changed"), OutcomeUnknownError("no answer")])
+@pytest.mark.parametrize(
+    "failure", [ports.ConflictError("changed"), ports.OutcomeUnknownError("no answer")]
+)
 def test_a_failed_patch_is_retried_merged_with_newer_patches(
     failure: Exception,
 ) -> None:
@@ -324,7 +313,7 @@ def test_a_patch_of_a_deleted_pod_is_dropped() -> None:
     async def scene(patches: PodPatches) -> None:
         send(patches, patch_with("first"))
 
-    assert write_patches(Api([NotFoundError("gone")] * 9), scene).tries == 1
+    assert write_patches(Api([ports.NotFoundError("gone")] * 9), scene).tries == 1
 
 
 def test_a_binding_waits_only_for_the_current_patch_request_of_its_pod() -> None:
@@ -490,7 +479,7 @@ def test_kinds_that_plugins_read_are_listed_before_the_first_attempt() -> None:
     assert counts == [1]
 
 
-@pytest.mark.parametrize("problem", [BUSY, OutcomeUnknownError("no answer")])
+@pytest.mark.parametrize("problem", [BUSY, ports.OutcomeUnknownError("no answer")])
 def test_events_that_cannot_be_written_are_dropped(problem: Exception) -> None:
     result = run_scheduler(calls={"create_event": failing(problem)})
     assert (result.cluster.objects(EVENT), result.bug_count, result.node_name) == ([], 0, "n1")
@@ -521,8 +510,8 @@ def test_a_binding_cycle_that_raises_does_not_lose_the_pod() -> None:
         scheduler.take_effects = spoiled
 
     def spoil(effect: Any) -> Any:
-        if isinstance(effect, BindPod) and failures:
-            return BindPod(effect.pod, effect.node_name, failing(failures.pop()))
+        if isinstance(effect, ports.BindPod) and failures:
+            return ports.BindPod(effect.pod, effect.node_name, failing(failures.pop()))
         return effect
 
     result = run_scheduler(seconds=3.0, prepare=prepare, raise_bugs=False)
@@ -559,7 +548,7 @@ def check_report(*, is_delivered: bool) -> list[str]:
         checking = asyncio.get_running_loop().create_task(check_cache(scheduler, cluster))
         await asyncio.sleep(CHECK_AGAIN_SECONDS / 2)
         if is_delivered:
-            scheduler.handle(WatchEvent(EventType.ADDED, NODE, stored.object))
+            scheduler.handle(ports.WatchEvent(ports.EventType.ADDED, NODE, stored.object))
         return await checking
 
     return run(main(), ManualClock())
@@ -699,12 +688,12 @@ def two_nodes_and(*pods: str) -> Callable[[World], Awaitable[None]]:
 
 
 def test_other_pods_are_bound_during_an_extender_call() -> None:
-    calls: list[AskExtender] = []
+    calls: list[ports.AskExtender] = []
 
-    async def ask(effect: AskExtender) -> ExtenderAnswer:
+    async def ask(effect: ports.AskExtender) -> ports.ExtenderAnswer:
         calls.append(effect)
         await asyncio.sleep(2)
-        return ExtenderAnswer(node_names=frozenset({"n2"}))
+        return ports.ExtenderAnswer(node_names=frozenset({"n2"}))
 
     world = play(two_nodes_and("far", "near"), extenders=[far()], asks={"far": ask})
     assert world.bound("far") == (2.0, "n2")
@@ -717,9 +706,9 @@ def test_other_pods_are_bound_during_an_extender_call() -> None:
 def test_a_node_that_changed_during_an_extender_call_is_evaluated_again() -> None:
     """S-16, part F: at 1 s n2 leaves the tier that the pod selects."""
 
-    async def ask(effect: AskExtender) -> ExtenderAnswer:
+    async def ask(effect: ports.AskExtender) -> ports.ExtenderAnswer:
         await asyncio.sleep(2)
-        return ExtenderAnswer(node_names=frozenset({"n1", "n2"}))
+        return ports.ExtenderAnswer(node_names=frozenset({"n1", "n2"}))
 
     async def scene(world: World) -> None:
         for name in ("n1", "n2", "n3"):
@@ -737,10 +726,10 @@ def test_an_attempt_continues_with_every_event_that_came_before_it() -> None:
     """The answer and the pod's deletion arrive at the same time, the answer first."""
     worlds: list[World] = []
 
-    async def ask(effect: AskExtender) -> ExtenderAnswer:
+    async def ask(effect: ports.AskExtender) -> ports.ExtenderAnswer:
         await asyncio.sleep(2)
         worlds[0].delete_pod("far")
-        return ExtenderAnswer(node_names=frozenset({"n1", "n2"}))
+        return ports.ExtenderAnswer(node_names=frozenset({"n1", "n2"}))
 
     async def scene(world: World) -> None:
         worlds.append(world)

@@ -10,20 +10,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar, final
 
+from bayplan import ports
 from bayplan.api.objects import ApiObject, Pod
-from bayplan.ports import (
-    ApiError,
-    Cluster,
-    ConflictError,
-    EmitEvent,
-    GoneError,
-    Listing,
-    OutcomeUnknownError,
-    PatchPodGroupStatus,
-    PatchPodStatus,
-    WatchDroppedError,
-    WatchEvent,
-)
 from bayplan.rng import stream
 from bayplan.state.pods import PodInfo
 
@@ -63,7 +51,7 @@ class FaultOptions:
 class FaultyCluster:
     """A ports.Cluster that wraps another one."""
 
-    def __init__(self, inner: Cluster, options: FaultOptions) -> None:
+    def __init__(self, inner: ports.Cluster, options: FaultOptions) -> None:
         self._inner = inner
         self._options = options
         self._random = stream(options.seed, "faults")
@@ -77,21 +65,21 @@ class FaultyCluster:
 
     # ---- reading ----------------------------------------------------------------------------
 
-    async def list(self, kind: str) -> Listing:
+    async def list(self, kind: str) -> ports.Listing:
         await self._delay()
         if self._happens("list_failures"):
             raise _unavailable()
         return await self._inner.list(kind)
 
-    def watch(self, kind: str, resource_version: str) -> AsyncIterator[WatchEvent]:
+    def watch(self, kind: str, resource_version: str) -> AsyncIterator[ports.WatchEvent]:
         return self._watch(kind, resource_version)
 
-    async def _watch(self, kind: str, resource_version: str) -> AsyncIterator[WatchEvent]:
+    async def _watch(self, kind: str, resource_version: str) -> AsyncIterator[ports.WatchEvent]:
         if self._happens("gone_on_resume"):
-            raise GoneError(f"too old resource version: {resource_version}")
+            raise ports.GoneError(f"too old resource version: {resource_version}")
         async for event in self._inner.watch(kind, resource_version):
             if self._happens("watch_drops"):
-                raise WatchDroppedError(f"watch of {kind} ended")
+                raise ports.WatchDroppedError(f"watch of {kind} ended")
             if self._happens("watch_lags"):
                 await self._inner.sleep(self._random.uniform(0, self._options.slow_seconds))
             yield event
@@ -129,11 +117,11 @@ class FaultyCluster:
         what = f"delete {kind} {namespace}/{name}"
         await self._call(what, lambda: self._inner.delete_object(kind, namespace, name, uid))
 
-    async def patch_pod_status(self, patch: PatchPodStatus) -> None:
+    async def patch_pod_status(self, patch: ports.PatchPodStatus) -> None:
         what = f"patch the status of {patch.namespace}/{patch.name}"
         await self._call(what, lambda: self._inner.patch_pod_status(patch))
 
-    async def patch_group_status(self, patch: PatchPodGroupStatus) -> None:
+    async def patch_group_status(self, patch: ports.PatchPodGroupStatus) -> None:
         what = f"patch the status of {patch.kind} {patch.namespace}/{patch.name}"
         await self._call(what, lambda: self._inner.patch_group_status(patch))
 
@@ -141,7 +129,7 @@ class FaultyCluster:
         what = f"delete {namespace}/{name}"
         await self._call(what, lambda: self._inner.delete_pod(namespace, name, uid))
 
-    async def create_event(self, event: EmitEvent) -> None:
+    async def create_event(self, event: ports.EmitEvent) -> None:
         what = f"event {event.reason} of {event.regarding.namespace}/{event.regarding.name}"
         await self._call(what, lambda: self._inner.create_event(event))
 
@@ -154,14 +142,14 @@ class FaultyCluster:
         """Perform a request that may be slow, refused, or without an answer."""
         await self._delay()
         if self._happens("conflicts"):
-            raise ConflictError(f"{what}: the object has been modified")
+            raise ports.ConflictError(f"{what}: the object has been modified")
         if self._happens("refusals"):
             raise _refusal(self._random.choice((429, 500, 503)))
         if self._happens("unknown_outcomes"):
             if self._random.random() < 0.5:
                 await perform()
             await self._delay()
-            raise OutcomeUnknownError(f"{what}: no answer")
+            raise ports.OutcomeUnknownError(f"{what}: no answer")
         answer = await perform()
         await self._delay()
         return answer
@@ -182,9 +170,9 @@ class FaultyCluster:
 _REASONS = {429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable"}
 
 
-def _refusal(code: int) -> ApiError:
-    return ApiError(code, _REASONS[code], "the server is currently unable to answer")
+def _refusal(code: int) -> ports.ApiError:
+    return ports.ApiError(code, _REASONS[code], "the server is currently unable to answer")
 
 
-def _unavailable() -> ApiError:
+def _unavailable() -> ports.ApiError:
     return _refusal(503)

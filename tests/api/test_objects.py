@@ -8,39 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import inspect
 
-from bayplan.api.objects import (
-    NAMESPACE,
-    NODE,
-    POD,
-    PRIORITY_CLASS,
-    REPLICA_SET,
-    REPLICATION_CONTROLLER,
-    SERVICE,
-    STATEFUL_SET,
-    DecodeError,
-    Namespace,
-    Node,
-    Pod,
-    PodStatus,
-    PriorityClass,
-    Service,
-    Unstructured,
-    Workload,
-    at_path,
-    decode,
-    is_terminal,
-    namespaced_name,
-)
+from bayplan.api import objects
 
 TYPES: dict[str, type[Any]] = {
-    POD: Pod,
-    NODE: Node,
-    NAMESPACE: Namespace,
-    SERVICE: Service,
-    REPLICATION_CONTROLLER: Service,
-    REPLICA_SET: Workload,
-    STATEFUL_SET: Workload,
-    PRIORITY_CLASS: PriorityClass,
+    objects.POD: objects.Pod,
+    objects.NODE: objects.Node,
+    objects.NAMESPACE: objects.Namespace,
+    objects.SERVICE: objects.Service,
+    objects.REPLICATION_CONTROLLER: objects.Service,
+    objects.REPLICA_SET: objects.Workload,
+    objects.STATEFUL_SET: objects.Workload,
+    objects.PRIORITY_CLASS: objects.PriorityClass,
 }
 UNKNOWN = "example.com/v1 Quota"
 
@@ -48,16 +26,16 @@ UNKNOWN = "example.com/v1 Quota"
 @pytest.mark.parametrize("kind", TYPES)
 def test_bytes_and_plain_values_decode_to_equal_objects(kind: str) -> None:
     plain = {"metadata": {"name": "a", "labels": {"k": "v"}}, "unheardOf": [1]}
-    result = decode(kind, json.dumps(plain).encode())
+    result = objects.decode(kind, json.dumps(plain).encode())
     assert isinstance(result, TYPES[kind])
-    assert result == decode(kind, plain)
+    assert result == objects.decode(kind, plain)
     assert result.metadata.labels == {"k": "v"}
 
 
 def test_an_unknown_kind_keeps_everything_and_has_typed_metadata() -> None:
     plain = {"metadata": {"name": "a", "namespace": None}, "content": 5, "spec": {"x": None}}
-    unstructured = decode(UNKNOWN, json.dumps(plain).encode())
-    assert isinstance(unstructured, Unstructured)
+    unstructured = objects.decode(UNKNOWN, json.dumps(plain).encode())
+    assert isinstance(unstructured, objects.Unstructured)
     assert (unstructured.metadata.name, unstructured.metadata.namespace) == ("a", None)
     assert unstructured.content == plain
 
@@ -88,9 +66,13 @@ def without_nulls(value: Any) -> Any:
 def test_every_member_may_be_null_and_is_then_absent(kind: str) -> None:
     nulls = all_null(inspect.type_info(TYPES[kind]))
     assert nulls["metadata"]["name"] is None
-    assert decode(kind, json.dumps(nulls).encode()) == decode(kind, without_nulls(nulls))
-    assert decode(kind, nulls) == decode(kind, without_nulls(nulls))
-    assert decode(kind, b'{"metadata": null, "spec": null, "status": null}') == TYPES[kind]()
+    assert objects.decode(kind, json.dumps(nulls).encode()) == objects.decode(
+        kind, without_nulls(nulls)
+    )
+    assert objects.decode(kind, nulls) == objects.decode(kind, without_nulls(nulls))
+    assert (
+        objects.decode(kind, b'{"metadata": null, "spec": null, "status": null}') == TYPES[kind]()
+    )
 
 
 # ---- errors --------------------------------------------------------------------------------
@@ -112,24 +94,24 @@ def test_every_member_may_be_null_and_is_then_absent(kind: str) -> None:
     ],
 )
 def test_an_invalid_object_is_an_error_that_names_the_path(content: bytes, message: str) -> None:
-    with pytest.raises(DecodeError, match="v1 Pod") as caught:
-        decode(POD, content)
+    with pytest.raises(objects.DecodeError, match="v1 Pod") as caught:
+        objects.decode(objects.POD, content)
     assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("content", [b"[]", b'{"metadata":[]}', b'{"metadata":{"name":1}}', b"{"])
 def test_an_unknown_kind_must_be_an_object_with_metadata_too(content: bytes) -> None:
-    with pytest.raises(DecodeError, match=UNKNOWN):
-        decode(UNKNOWN, content)
+    with pytest.raises(objects.DecodeError, match=UNKNOWN):
+        objects.decode(UNKNOWN, content)
 
 
 def test_plain_values_that_are_not_an_object_are_an_error() -> None:
     cyclic: dict[str, Any] = {"metadata": {"name": 1}}
     cyclic["spec"] = cyclic
     for content in ([], None, 5, {1: 2}, {"metadata": {"labels": {1: "a"}}}, cyclic):
-        for kind in (POD, UNKNOWN):
-            with pytest.raises(DecodeError):
-                decode(kind, content)  # type: ignore[arg-type]
+        for kind in (objects.POD, UNKNOWN):
+            with pytest.raises(objects.DecodeError):
+                objects.decode(kind, content)  # type: ignore[arg-type]
 
 
 FIELDS = sorted(
@@ -156,8 +138,8 @@ KINDS = st.sampled_from([*TYPES, UNKNOWN])
 def ends_well(kind: str, content: Any) -> bool:
     """Decoded to its type, or refused by an error that names the kind."""
     try:
-        return isinstance(decode(kind, content), TYPES.get(kind, Unstructured))
-    except DecodeError as problem:
+        return isinstance(objects.decode(kind, content), TYPES.get(kind, objects.Unstructured))
+    except objects.DecodeError as problem:
         return str(problem).startswith(kind)
 
 
@@ -176,15 +158,17 @@ def test_any_plain_values_decode_or_raise_a_decode_error(kind: str, content: Any
 
 def test_declared_paths_are_decoded() -> None:
     content = b'{"status":{"nodeInfo":{"kubeletVersion":"v1.37.0"}}}'
-    node = decode(NODE, content, ("status.nodeInfo.kubeletVersion", "spec.none.such"))
-    assert isinstance(node, Node)
+    node = objects.decode(
+        objects.NODE, content, ("status.nodeInfo.kubeletVersion", "spec.none.such")
+    )
+    assert isinstance(node, objects.Node)
     assert node.declared == {"status.nodeInfo.kubeletVersion": "v1.37.0", "spec.none.such": None}
 
 
 def test_a_path_that_ends_early_leads_to_none() -> None:
-    assert at_path({"a": {"b": 1}}, "a.b") == 1
-    assert at_path({"a": {"b": 1}}, "a.b.c") is None
-    assert at_path({"a": [1]}, "a.0") is None
+    assert objects.at_path({"a": {"b": 1}}, "a.b") == 1
+    assert objects.at_path({"a": {"b": 1}}, "a.b.c") is None
+    assert objects.at_path({"a": [1]}, "a.0") is None
 
 
 # ---- names and phases ----------------------------------------------------------------------
@@ -195,9 +179,9 @@ def test_a_path_that_ends_early_leads_to_none() -> None:
     [("Succeeded", True), ("Failed", True), ("Running", False), ("Pending", False), (None, False)],
 )
 def test_finished_pods_request_nothing(phase: str | None, terminal: bool) -> None:
-    assert is_terminal(Pod(status=PodStatus(phase=phase))) is terminal
+    assert objects.is_terminal(objects.Pod(status=objects.PodStatus(phase=phase))) is terminal
 
 
 def test_a_namespaced_name() -> None:
-    assert namespaced_name("a", "b") == "a/b"
-    assert namespaced_name(None, "b") == namespaced_name("", "b") == "b"
+    assert objects.namespaced_name("a", "b") == "a/b"
+    assert objects.namespaced_name(None, "b") == objects.namespaced_name("", "b") == "b"

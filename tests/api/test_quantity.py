@@ -7,16 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.api.quantity import (
-    INT64_MAX,
-    QuantityError,
-    nanos,
-    parse,
-    thousandths,
-    thousandths_of,
-    units,
-    units_of,
-)
+from bayplan.api import quantity
 
 #: How much each suffix is, written out.
 SUFFIXES = {
@@ -45,7 +36,7 @@ def rounded_away(value: Fraction) -> int:
 
 def clamped(number: int) -> int:
     """Limited to the symmetric range of an int64."""
-    return max(-INT64_MAX, min(number, INT64_MAX))
+    return max(-quantity.INT64_MAX, min(number, quantity.INT64_MAX))
 
 
 DIGITS = st.text("0123456789", min_size=1, max_size=12)
@@ -62,10 +53,10 @@ EXPONENTS = st.integers(-30, 30)
 def reads_exactly(text: str, value: Fraction) -> bool:
     """Whether every function that reads ``text`` returns ``value``."""
     return (
-        parse(text) == value
-        and nanos(text) == rounded_away(value * 10**9)
-        and units(text) == clamped(rounded_away(value))
-        and thousandths(text) == clamped(rounded_away(value * 1000))
+        quantity.parse(text) == value
+        and quantity.nanos(text) == rounded_away(value * 10**9)
+        and quantity.units(text) == clamped(rounded_away(value))
+        and quantity.thousandths(text) == clamped(rounded_away(value * 1000))
     )
 
 
@@ -75,7 +66,7 @@ def test_a_number_with_a_suffix_is_their_product_up_to_the_limit_of_binary_ones(
 ) -> None:
     value = Fraction(number.removesuffix(".")) * SUFFIXES[suffix]
     if suffix.endswith("i"):
-        value = min(value, Fraction(INT64_MAX))
+        value = min(value, Fraction(quantity.INT64_MAX))
     assert reads_exactly(f"{sign}{number}{suffix}", -value if sign == "-" else value)
 
 
@@ -88,13 +79,13 @@ def test_an_exponent_is_a_power_of_ten(number: str, e: str, zeros: str, exponent
 
 @given(st.integers() | st.floats(-1e30, 1e30))
 def test_a_bare_number_is_read_as_it_would_be_written(number: float) -> None:
-    assert parse(number) == Fraction(repr(number))
+    assert quantity.parse(number) == Fraction(repr(number))
 
 
 @given(st.integers(-(2**70), 2**70))
 def test_billionths_are_rounded_once_away_from_zero(amount: int) -> None:
-    assert units_of(amount) == clamped(rounded_away(Fraction(amount, 10**9)))
-    assert thousandths_of(amount) == clamped(rounded_away(Fraction(amount, 10**6)))
+    assert quantity.units_of(amount) == clamped(rounded_away(Fraction(amount, 10**9)))
+    assert quantity.thousandths_of(amount) == clamped(rounded_away(Fraction(amount, 10**6)))
 
 
 @pytest.mark.parametrize(
@@ -104,10 +95,10 @@ def test_billionths_are_rounded_once_away_from_zero(amount: int) -> None:
         pytest.param("0.1", 1, 100, id="a decimal fraction"),
         pytest.param("1Gi", 1073741824, 1073741824000, id="binary"),
         pytest.param("1e3", 1000, 1000000, id="an exponent"),
-        pytest.param("1E", 10**18, INT64_MAX, id="E without digits means exa"),
+        pytest.param("1E", 10**18, quantity.INT64_MAX, id="E without digits means exa"),
         pytest.param("1n", 1, 1, id="a small amount is rounded up"),
         pytest.param("0.0000000001", 1, 1, id="less than a billionth, too"),
-        pytest.param("16Ei", INT64_MAX, INT64_MAX, id="beyond int64"),
+        pytest.param("16Ei", quantity.INT64_MAX, quantity.INT64_MAX, id="beyond int64"),
         pytest.param("-1.5", -2, -1500, id="negative"),
         pytest.param(" 2 ", 2, 2000, id="spaces around"),
         pytest.param("0" * 900 + "7", 7, 7000, id="zeros ahead"),
@@ -116,7 +107,7 @@ def test_billionths_are_rounded_once_away_from_zero(amount: int) -> None:
 def test_a_quantity_has_a_value_in_units_and_one_in_thousandths(
     text: str, whole: int, milli: int
 ) -> None:
-    assert (units(text), thousandths(text)) == (whole, milli)
+    assert (quantity.units(text), quantity.thousandths(text)) == (whole, milli)
 
 
 #: Between the bars, spaces included.
@@ -125,11 +116,11 @@ NO_QUANTITIES = "|.|-|m|Ki|1 Gi|1K|1ki|1e|1e+|1mm|1m2|0x1|1,5|inf|nan|1_000|٣|-
 
 @pytest.mark.parametrize("text", [*NO_QUANTITIES.split("|"), "9" * 5000])
 def test_an_invalid_quantity_is_refused(text: str) -> None:
-    with pytest.raises(QuantityError, match="wanted a quantity"):
-        units(text)
+    with pytest.raises(quantity.QuantityError, match="wanted a quantity"):
+        quantity.units(text)
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), True])
 def test_a_value_that_is_not_a_number_is_refused(number: float) -> None:
-    with pytest.raises(QuantityError):
-        parse(number)
+    with pytest.raises(quantity.QuantityError):
+        quantity.parse(number)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bayplan.api import selectors
 from bayplan.api.objects import (
     LabelSelector,
     NodeSelectorTerm,
@@ -14,26 +15,10 @@ from bayplan.api.objects import (
     Taint,
     Toleration,
 )
-from bayplan.api.selectors import (
-    EVERYTHING,
-    NOTHING,
-    Requirement,
-    Selector,
-    SelectorError,
-    first_untolerated,
-    is_label_key,
-    label_selector,
-    map_selector,
-    node_term,
-    parse_int64,
-    preferred_terms,
-    tolerates,
-    with_requirements,
-)
 
 
-def selector(wire: dict[str, Any] | None) -> Selector:
-    return label_selector(None if wire is None else msgspec.convert(wire, LabelSelector))
+def selector(wire: dict[str, Any] | None) -> selectors.Selector:
+    return selectors.label_selector(None if wire is None else msgspec.convert(wire, LabelSelector))
 
 
 def condition(key: str, operator: str, *values: str) -> dict[str, Any]:
@@ -56,7 +41,7 @@ def condition(key: str, operator: str, *values: str) -> dict[str, Any]:
     ],
 )
 def test_text_that_go_reads_as_an_integer_is_an_integer(text: str, number: int) -> None:
-    assert parse_int64(text) == number
+    assert selectors.parse_int64(text) == number
 
 
 @pytest.mark.parametrize(
@@ -64,25 +49,25 @@ def test_text_that_go_reads_as_an_integer_is_an_integer(text: str, number: int) 
     ["", "+", "1.0", "1_0", " 1", "1\n", "0x1", "９", "9223372036854775808", "9" * 5000],
 )
 def test_text_that_go_does_not_read_as_an_integer_is_refused(text: str) -> None:
-    assert parse_int64(text) is None
+    assert selectors.parse_int64(text) is None
 
 
 @given(st.integers(min_value=-(2**64), max_value=2**64))
 def test_only_64_bits_are_integers(number: int) -> None:
     expected = number if -(2**63) <= number < 2**63 else None
-    assert parse_int64(str(number)) == expected
+    assert selectors.parse_int64(str(number)) == expected
 
 
 # ---- label selectors -----------------------------------------------------------------------
 
 
 def test_a_missing_selector_matches_nothing_and_an_empty_one_everything() -> None:
-    assert selector(None) == NOTHING
-    assert selector({}) == EVERYTHING
-    assert not NOTHING.matches({})
-    assert EVERYTHING.matches({})
-    assert EVERYTHING.is_everything
-    assert not NOTHING.is_everything
+    assert selector(None) == selectors.NOTHING
+    assert selector({}) == selectors.EVERYTHING
+    assert not selectors.NOTHING.matches({})
+    assert selectors.EVERYTHING.matches({})
+    assert selectors.EVERYTHING.is_everything
+    assert not selectors.NOTHING.is_everything
 
 
 @pytest.mark.parametrize(
@@ -97,7 +82,7 @@ def test_a_missing_selector_matches_nothing_and_an_empty_one_everything() -> Non
     ],
 )
 def test_a_selector_that_does_not_parse_is_an_error(wire: dict[str, Any]) -> None:
-    with pytest.raises(SelectorError):
+    with pytest.raises(selectors.SelectorError):
         selector(wire)
 
 
@@ -113,15 +98,15 @@ def test_equal_selectors_are_equal_however_they_are_written() -> None:
 
 
 def test_the_labels_of_a_map_selector_are_not_checked() -> None:
-    assert map_selector({"a": "not a value"}).matches({"a": "not a value"})
-    assert map_selector({}) == EVERYTHING
+    assert selectors.map_selector({"a": "not a value"}).matches({"a": "not a value"})
+    assert selectors.map_selector({}) == selectors.EVERYTHING
 
 
 def test_added_requirements_narrow_a_selector_and_a_selector_of_nothing_stays_one() -> None:
-    more = [Requirement("b", "In", ("2",))]
-    narrowed = with_requirements(selector({"matchLabels": {"a": "1"}}), more)
+    more = [selectors.Requirement("b", "In", ("2",))]
+    narrowed = selectors.with_requirements(selector({"matchLabels": {"a": "1"}}), more)
     assert narrowed == selector({"matchLabels": {"a": "1", "b": "2"}})
-    assert with_requirements(NOTHING, more) == NOTHING
+    assert selectors.with_requirements(selectors.NOTHING, more) == selectors.NOTHING
 
 
 def test_the_index_entry_of_a_selector_is_one_that_every_match_carries() -> None:
@@ -183,7 +168,7 @@ def test_a_selector_matches_if_all_conditions_are_true(
 def test_a_node_term_matches_if_all_conditions_are_true(
     conditions: list[dict[str, Any]], labels: dict[str, str]
 ) -> None:
-    term = node_term(msgspec.convert({"matchExpressions": conditions}, NodeSelectorTerm))
+    term = selectors.node_term(msgspec.convert({"matchExpressions": conditions}, NodeSelectorTerm))
     expected = bool(conditions) and all(is_true(c, labels) for c in conditions)
     assert term.matches(labels, "n1") == expected
 
@@ -206,7 +191,7 @@ def test_a_node_term_matches_if_all_conditions_are_true(
     ],
 )
 def test_conditions_on_fields(fields: list[dict[str, Any]], matching: set[str]) -> None:
-    term = node_term(msgspec.convert({"matchFields": fields}, NodeSelectorTerm))
+    term = selectors.node_term(msgspec.convert({"matchFields": fields}, NodeSelectorTerm))
     assert {name for name in ("n1", "n2") if term.matches({}, name)} == matching
     assert not term.is_empty
 
@@ -234,7 +219,7 @@ def test_conditions_on_fields(fields: list[dict[str, Any]], matching: set[str]) 
 def test_a_node_term_that_does_not_parse_matches_nothing_and_has_an_error(
     wire: dict[str, Any],
 ) -> None:
-    term = node_term(msgspec.convert(wire, NodeSelectorTerm))
+    term = selectors.node_term(msgspec.convert(wire, NodeSelectorTerm))
     assert term.error
     assert not term.is_empty
     assert not term.matches({"a": "2"}, "a")
@@ -247,9 +232,9 @@ def test_preferred_terms_that_are_empty_or_weigh_nothing_are_left_out() -> None:
         {"weight": 5, "preference": {"matchExpressions": [condition("a", "Exists")]}},
         {"weight": 7, "preference": {"matchExpressions": [condition("a", "Foo")]}},
     ]
-    terms = preferred_terms(msgspec.convert(wire, tuple[PreferredSchedulingTerm, ...]))
+    terms = selectors.preferred_terms(msgspec.convert(wire, tuple[PreferredSchedulingTerm, ...]))
     assert [(t.weight, t.term.error is None) for t in terms] == [(5, True), (7, False)]
-    assert preferred_terms(None) == ()
+    assert selectors.preferred_terms(None) == ()
 
 
 # ---- taints --------------------------------------------------------------------------------
@@ -277,7 +262,7 @@ def test_preferred_terms_that_are_empty_or_weigh_nothing_are_left_out() -> None:
 )
 def test_tolerations_cover_taints(toleration: dict[str, str], covered: bool) -> None:
     taint = Taint(key="k", value="v", effect="NoSchedule")
-    assert tolerates(msgspec.convert(toleration, Toleration), taint) is covered
+    assert selectors.tolerates(msgspec.convert(toleration, Toleration), taint) is covered
 
 
 def test_only_taints_that_count_can_be_the_first_untolerated_taint() -> None:
@@ -291,12 +276,12 @@ def test_only_taints_that_count_can_be_the_first_untolerated_taint() -> None:
     def counts(taint: Taint) -> bool:
         return taint.effect == "NoSchedule"
 
-    assert first_untolerated([soft, covered, hard], tolerations, counts) == hard
-    assert first_untolerated([soft, covered], tolerations, counts) is None
+    assert selectors.first_untolerated([soft, covered, hard], tolerations, counts) == hard
+    assert selectors.first_untolerated([soft, covered], tolerations, counts) is None
 
 
 @pytest.mark.parametrize(
     "key", ["", "/a", "a/", "a/b/c", "A/b", "a" * 64, "a" * 254 + "/b", "-a", "a..b/c"]
 )
 def test_invalid_label_keys(key: str) -> None:
-    assert not is_label_key(key)
+    assert not selectors.is_label_key(key)

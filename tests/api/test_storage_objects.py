@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from bayplan.api import storage_objects
 from bayplan.api.objects import (
     CSI_DRIVER,
     CSI_NODE,
@@ -13,16 +14,6 @@ from bayplan.api.objects import (
     STORAGE_CLASS,
     VOLUME_ATTACHMENT,
     decode,
-)
-from bayplan.api.storage_objects import (
-    CSIDriver,
-    CSIDriverSpec,
-    CSINode,
-    CSIStorageCapacity,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    VolumeAttachment,
 )
 
 
@@ -38,7 +29,7 @@ def test_a_volume_has_its_source_and_its_claim() -> None:
     }
     content = {"metadata": {"name": "pv"}, "spec": spec, "status": {"phase": "Bound"}}
     persistent_volume = decode(PERSISTENT_VOLUME, content)
-    assert isinstance(persistent_volume, PersistentVolume)
+    assert isinstance(persistent_volume, storage_objects.PersistentVolume)
     assert (
         persistent_volume.spec.csi is not None
         and persistent_volume.spec.csi.volume_handle == "vol-1"
@@ -60,7 +51,7 @@ def test_a_claim_has_its_request_and_its_volume() -> None:
     }
     content = {"metadata": {"name": "data"}, "spec": spec, "status": {"phase": "Bound"}}
     persistent_volume_claim = decode(PERSISTENT_VOLUME_CLAIM, content)
-    assert isinstance(persistent_volume_claim, PersistentVolumeClaim)
+    assert isinstance(persistent_volume_claim, storage_objects.PersistentVolumeClaim)
     assert persistent_volume_claim.spec.resources.requests == {"storage": "5Gi"}
     assert (
         persistent_volume_claim.spec.storage_class_name,
@@ -74,13 +65,15 @@ def test_a_claim_has_its_request_and_its_volume() -> None:
         pytest.param(
             STORAGE_CLASS,
             {"provisioner": "disk.test", "volumeBindingMode": "WaitForFirstConsumer"},
-            StorageClass(provisioner="disk.test", volume_binding_mode="WaitForFirstConsumer"),
+            storage_objects.StorageClass(
+                provisioner="disk.test", volume_binding_mode="WaitForFirstConsumer"
+            ),
             id="a class",
         ),
         pytest.param(
             CSI_DRIVER,
             {"spec": {"storageCapacity": True}},
-            CSIDriver(spec=CSIDriverSpec(storage_capacity=True)),
+            storage_objects.CSIDriver(spec=storage_objects.CSIDriverSpec(storage_capacity=True)),
             id="a driver",
         ),
     ],
@@ -92,7 +85,7 @@ def test_classes_and_drivers_have_their_fields(kind: str, content: Any, expected
 def test_a_csi_node_has_the_limit_of_volumes_per_driver() -> None:
     drivers = [{"name": "disk.test", "allocatable": {"count": 3}, "topologyKeys": ["zone"]}]
     csinode = decode(CSI_NODE, {"metadata": {"name": "n1"}, "spec": {"drivers": drivers}})
-    assert isinstance(csinode, CSINode)
+    assert isinstance(csinode, storage_objects.CSINode)
     limits = [d.allocatable.count for d in csinode.spec.drivers or () if d.allocatable]
     assert limits == [3]
 
@@ -100,12 +93,12 @@ def test_a_csi_node_has_the_limit_of_volumes_per_driver() -> None:
 def test_a_storage_capacity_has_its_amount() -> None:
     content = {"nodeTopology": {"matchLabels": {"zone": "a"}}, "capacity": "1Gi"}
     csistorage_capacity = decode(CSI_STORAGE_CAPACITY, {**content, "storageClassName": "fast"})
-    assert isinstance(csistorage_capacity, CSIStorageCapacity)
+    assert isinstance(csistorage_capacity, storage_objects.CSIStorageCapacity)
     assert (csistorage_capacity.capacity, csistorage_capacity.maximum_volume_size) == ("1Gi", None)
 
 
 def test_an_attachment_names_node_driver_and_volume() -> None:
     spec = {"attacher": "disk.test", "nodeName": "n1", "source": {"persistentVolumeName": "pv"}}
     volume_attachment = decode(VOLUME_ATTACHMENT, {"metadata": {"name": "a"}, "spec": spec})
-    assert isinstance(volume_attachment, VolumeAttachment)
+    assert isinstance(volume_attachment, storage_objects.VolumeAttachment)
     assert volume_attachment.spec.source.persistent_volume_name == "pv"

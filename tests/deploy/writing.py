@@ -7,30 +7,20 @@ in the repository. Tests compare them with their sources.
 import shutil
 import sys
 
+from tests.deploy import rendering
 from tests.deploy.chart_readme import README, VALUES, with_table
-from tests.deploy.rendering import (
-    CHART_CRDS,
-    CRDS,
-    MANIFESTS,
-    RULES,
-    WEBHOOK_RULES,
-    NoHelm,
-    plain_manifests,
-    rules,
-    webhook_rules,
-)
 
 
 def main() -> None:
-    RULES.write_text(rules(), encoding="utf-8")
-    WEBHOOK_RULES.write_text(webhook_rules(), encoding="utf-8")
-    shutil.rmtree(CHART_CRDS, ignore_errors=True)
-    shutil.copytree(CRDS, CHART_CRDS)
+    rendering.RULES.write_text(rendering.rules(), encoding="utf-8")
+    rendering.WEBHOOK_RULES.write_text(rendering.webhook_rules(), encoding="utf-8")
+    shutil.rmtree(rendering.CHART_CRDS, ignore_errors=True)
+    shutil.copytree(rendering.CRDS, rendering.CHART_CRDS)
     readme = with_table(README.read_text(encoding="utf-8"), VALUES.read_text(encoding="utf-8"))
     README.write_text(readme, encoding="utf-8")
     try:
-        MANIFESTS.write_text(plain_manifests(), encoding="utf-8")
-    except NoHelm as problem:
+        rendering.MANIFESTS.write_text(rendering.plain_manifests(), encoding="utf-8")
+    except rendering.NoHelm as problem:
         sys.exit(str(problem))
 
 

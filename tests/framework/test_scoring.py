@@ -8,16 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bayplan.framework import scoring
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.scoring import (
-    OutOfRange,
-    PluginScores,
-    ScoreCall,
-    ScoreTable,
-    normalize_of,
-    normalize_scores,
-    score_of,
-)
 from bayplan.framework.types import Normalizer
 from bayplan.framework.validation import RefusedAnswer
 from bayplan.plugins.image_locality import ImageLocality
@@ -28,9 +20,9 @@ from tests.framework.answering import answering, cluster_of, made, scores
 # ---- scoring --------------------------------------------------------------------------------
 
 
-def column(plugin_class: type[Any], weight: int = 1) -> PluginScores:
+def column(plugin_class: type[Any], weight: int = 1) -> scoring.PluginScores:
     plugin = made(plugin_class)
-    call = ScoreCall("A", weight, score_of(plugin), normalize_of(plugin))
+    call = scoring.ScoreCall("A", weight, scoring.score_of(plugin), scoring.normalize_of(plugin))
     nodes = cluster_of(*(node(f"n{number}") for number in range(3))).lend().nodes
     return call.column(CycleState(), pod(), nodes)
 
@@ -125,7 +117,7 @@ def test_a_result_of_a_wrong_form_is_refused(answers: dict[str, Any], message: s
 
 @pytest.mark.parametrize("wrong", [101, -1, 2**63 - 1, -(2**63)])
 def test_a_score_out_of_range_is_reported_in_upstreams_words(wrong: int) -> None:
-    with pytest.raises(OutOfRange) as caught:
+    with pytest.raises(scoring.OutOfRange) as caught:
         column(answering("A", score=scores(0, wrong, 100)))
     assert str(caught.value).startswith(
         f'plugin "A" returns an invalid score {wrong}, it should in the '
@@ -139,7 +131,9 @@ def test_an_outer_plugin_gets_normalised_scores_of_its_parts() -> None:
     tainting: Any = plugin(TaintToleration)
     plain: Any = plugin(ImageLocality)
     own = made(answering("Own", score=scores(0, 1, 2), normalize=scores(7, 8, 9)))
-    results = [normalize_scores(one, state, pod(), raw).tolist() for one in (tainting, plain, own)]
+    results = [
+        scoring.normalize_scores(one, state, pod(), raw).tolist() for one in (tainting, plain, own)
+    ]
     assert results == [[100, 50, 0], [0, 1, 2], [7, 8, 9]]
 
 
@@ -150,14 +144,14 @@ def int64s(*numbers: int) -> np.ndarray:
     return np.array(numbers, np.int64)
 
 
-def table() -> ScoreTable:
+def table() -> scoring.ScoreTable:
     nodes = cluster_of(node("a"), node("b"), node("c")).lend().nodes
     columns = [
-        PluginScores("Fit", 1, int64s(90, 70, 40), int64s(90, 70, 40)),
-        PluginScores("Taint", 3, int64s(0, 2, 0), int64s(100, 0, 100)),
+        scoring.PluginScores("Fit", 1, int64s(90, 70, 40), int64s(90, 70, 40)),
+        scoring.PluginScores("Taint", 3, int64s(0, 2, 0), int64s(100, 0, 100)),
     ]
     other_nodes = {"far away": int64s(0, 60, 160)}
-    return ScoreTable(nodes, columns, int64s(390, 130, 500), other_nodes)
+    return scoring.ScoreTable(nodes, columns, int64s(390, 130, 500), other_nodes)
 
 
 def test_a_node_that_was_not_scored_has_no_row() -> None:

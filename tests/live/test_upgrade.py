@@ -22,18 +22,9 @@ from bayplan.ports import ApiError
 from tests.live.beside import Cluster, condition_of, empty, kube_scheduler, node_of
 from tests.live.control_plane import ControlPlane
 from tests.live.mirror import Object
+from tests.parity import upgrades
 from tests.parity.objects import KINDS
 from tests.parity.upgrade_clusters import draw_cluster
-from tests.parity.upgrades import (
-    Answer,
-    Lists,
-    Peer,
-    answers_of,
-    key_of,
-    peer_of,
-    recorded,
-    upgraded,
-)
 
 pytestmark = pytest.mark.timeout(3000)
 
@@ -54,15 +45,15 @@ WITHOUT = (
 
 
 @pytest.fixture
-def peers() -> tuple[Peer, Peer]:
+def peers() -> tuple[upgrades.Peer, upgrades.Peer]:
     folders = [os.environ.get(f"BAYPLAN_UPGRADE_{each}") for each in ("FROM", "TO")]
     if not all(folders):
         pytest.skip("needs kube-schedulers in BAYPLAN_UPGRADE_FROM and BAYPLAN_UPGRADE_TO")
-    old, new = (peer_of(Path(folder or "")) for folder in folders)
+    old, new = (upgrades.peer_of(Path(folder or "")) for folder in folders)
     return old, new
 
 
-def objects_of(lists: Lists) -> Iterator[Object]:
+def objects_of(lists: upgrades.Lists) -> Iterator[Object]:
     """The objects of a cluster without the pods that wait, in the order of their creation."""
     for name, kind in {"namespaces": "v1 Namespace", "nodes": NODE, **KINDS}.items():
         for content in lists.get(name, ()):
@@ -78,7 +69,7 @@ def with_kind(kind: str, content: Object) -> Object:
     return {**content, "apiVersion": version, "kind": name, "metadata": meta}
 
 
-def draw(seed: int) -> tuple[Lists, list[str]]:
+def draw(seed: int) -> tuple[upgrades.Lists, list[str]]:
     """A cluster whose pods have no priority of their own, which an API server refuses."""
     lists, families = draw_cluster(seed, WITHOUT)
     for pod in lists["pods"]:
@@ -99,9 +90,11 @@ async def set_namespace(cluster: Cluster, content: Object) -> None:
     )
 
 
-async def decided(plane: ControlPlane, peer: Peer, folder: Path, lists: Lists) -> dict[str, Answer]:
+async def decided(
+    plane: ControlPlane, peer: upgrades.Peer, folder: Path, lists: upgrades.Lists
+) -> dict[str, upgrades.Answer]:
     """Waiting pod → the node or the sentence that kube-scheduler gives it."""
-    answers: dict[str, Answer] = {}
+    answers: dict[str, upgrades.Answer] = {}
     async with open_client(plane.kubeconfig("admin"), ClientOptions(qps=-1)) as client:
         cluster = Cluster(client)
         for each in objects_of(lists):
@@ -121,12 +114,12 @@ async def decided(plane: ControlPlane, peer: Peer, folder: Path, lists: Lists) -
                 )
                 message = condition_of(state).get("message", "") if not node_of(state) else ""
                 nodes = (node_of(state),) if node_of(state) else ()
-                answers[key_of(pod)] = Answer(nodes, message, ())
+                answers[upgrades.key_of(pod)] = upgrades.Answer(nodes, message, ())
                 await cluster.delete(path)
     return answers
 
 
-def is_one_of(actual: Answer, expected: Answer) -> bool:
+def is_one_of(actual: upgrades.Answer, expected: upgrades.Answer) -> bool:
     """Whether a pod got one of the best nodes, or the sentence."""
     if actual.nodes or expected.nodes:
         return bool(set(actual.nodes) & set(expected.nodes))
@@ -134,16 +127,16 @@ def is_one_of(actual: Answer, expected: Answer) -> bool:
 
 
 def test_the_two_kube_schedulers_decide_as_upgrade_says(
-    peers: tuple[Peer, Peer], control_plane: ControlPlane, tmp_path: Path
+    peers: tuple[upgrades.Peer, upgrades.Peer], control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     wrong: list[str] = []
     named_count = pod_count = 0
     for seed in range(FIRST, LAST + 1):
         lists, families = draw(seed)
-        answer = upgraded(lists, peers[0].version, peers[1].version)
-        named = {pod.pod: answers_of(pod) for pod in answer.pods}
+        answer = upgrades.upgraded(lists, peers[0].version, peers[1].version)
+        named = {pod.pod: upgrades.answers_of(pod) for pod in answer.pods}
         for index, peer in enumerate(peers):
-            expected = recorded(peer, lists)
+            expected = upgrades.recorded(peer, lists)
             actual = asyncio.run(decided(control_plane, peer, tmp_path, lists))
             asyncio.run(empty(control_plane))
             for key, decision in actual.items():

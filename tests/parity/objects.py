@@ -5,20 +5,7 @@ from typing import Any
 
 import msgspec
 
-from bayplan.api.objects import (
-    DEFAULT_SCHEDULER,
-    NAMESPACE,
-    NODE,
-    POD,
-    REPLICA_SET,
-    REPLICATION_CONTROLLER,
-    SERVICE,
-    STATEFUL_SET,
-    Node,
-    Pod,
-    decode,
-    is_terminal,
-)
+from bayplan.api import objects
 from bayplan.api.pod_requests import NEWEST_POD_RULES, PodRules
 from bayplan.framework.cluster_rules import pod_rules
 from bayplan.objects.keys import DEFAULT_NAMESPACE
@@ -31,11 +18,11 @@ Json = dict[str, Any]
 
 #: Lists of a case's cluster, by the kind of their objects.
 KINDS: Mapping[str, str] = {
-    "namespaces": NAMESPACE,
-    "services": SERVICE,
-    "replicationControllers": REPLICATION_CONTROLLER,
-    "replicaSets": REPLICA_SET,
-    "statefulSets": STATEFUL_SET,
+    "namespaces": objects.NAMESPACE,
+    "services": objects.SERVICE,
+    "replicationControllers": objects.REPLICATION_CONTROLLER,
+    "replicaSets": objects.REPLICA_SET,
+    "statefulSets": objects.STATEFUL_SET,
     "persistentVolumes": "v1 PersistentVolume",
     "persistentVolumeClaims": "v1 PersistentVolumeClaim",
     "storageClasses": "storage.k8s.io/v1 StorageClass",
@@ -54,11 +41,11 @@ _DECLARED = tuple(path.removeprefix("Node.") for path in NodeDeclaredFeatures.fi
 _OTHER_LISTS = frozenset(("nodes", "pods", "nominatedPods"))
 _NAMESPACED = frozenset(
     (
-        POD,
-        SERVICE,
-        REPLICATION_CONTROLLER,
-        REPLICA_SET,
-        STATEFUL_SET,
+        objects.POD,
+        objects.SERVICE,
+        objects.REPLICATION_CONTROLLER,
+        objects.REPLICA_SET,
+        objects.STATEFUL_SET,
         KINDS["persistentVolumeClaims"],
         KINDS["csiStorageCapacities"],
         KINDS["podDisruptionBudgets"],
@@ -78,38 +65,41 @@ def read_object(kind: str, content: Json, version: str = "") -> Any:
     if version:
         metadata.setdefault("resourceVersion", version)
     filled = {**content, "metadata": metadata}
-    if kind == POD:
+    if kind == objects.POD:
         spec = dict(content.get("spec") or {})
-        spec.setdefault("schedulerName", DEFAULT_SCHEDULER)
+        spec.setdefault("schedulerName", objects.DEFAULT_SCHEDULER)
         filled["spec"] = spec
-    return decode(kind, filled, _DECLARED if kind == NODE else ())
+    return objects.decode(kind, filled, _DECLARED if kind == objects.NODE else ())
 
 
 def read_pod(content: Json, rules: PodRules = NEWEST_POD_RULES, version: str = "") -> PodInfo:
     """Raises DecodeError, QuantityError."""
-    return pod_info(read_object(POD, content, version), rules=rules)
+    return pod_info(read_object(objects.POD, content, version), rules=rules)
 
 
 def cluster_objects(content: Json, sheet: Sheet, version: str = "") -> list[tuple[str, Any]]:
     """(kind, object) of everything but pods, nodes first, in the order of the file."""
     for name in sorted(set(content) - set(KINDS) - _OTHER_LISTS):
         sheet.not_understood(f"cluster.{name}", is_answer=False)
-    pairs = [(NODE, read_object(NODE, each, version)) for each in content.get("nodes") or ()]
+    pairs = [
+        (objects.NODE, read_object(objects.NODE, each, version))
+        for each in content.get("nodes") or ()
+    ]
     for name, kind in KINDS.items():
         pairs += [(kind, read_object(kind, each, version)) for each in content.get(name) or ()]
     return pairs
 
 
-def cluster_pods(content: Json, name: str = "pods", version: str = "") -> list[Pod]:
+def cluster_pods(content: Json, name: str = "pods", version: str = "") -> list[objects.Pod]:
     """Pods of one of the cluster's lists without terminated pods, which no cache contains."""
-    pods = [read_object(POD, each, version) for each in content.get(name) or ()]
-    return [pod for pod in pods if not is_terminal(pod)]
+    pods = [read_object(objects.POD, each, version) for each in content.get(name) or ()]
+    return [pod for pod in pods if not objects.is_terminal(pod)]
 
 
 def load(cluster: SampleCluster, content: Json, sheet: Sheet) -> None:
     """Fill a cluster from a case."""
     for kind, node in cluster_objects(content, sheet):
-        if isinstance(node, Node):
+        if isinstance(node, objects.Node):
             cluster.add(node)
         else:
             cluster.objects(kind).put(node)

@@ -4,39 +4,31 @@ from typing import Any
 
 import pytest
 
-from bayplan.perf.gotemplate import (
-    FUNCTIONS,
-    Call,
-    FunctionError,
-    Literal,
-    Put,
-    Reference,
-    Template,
-    TemplateError,
-    Text,
-    parse,
-)
+from bayplan.perf import gotemplate
 
 # ---- template syntax ------------------------------------------------------------------------
 
 
 def test_text_and_values_alternate() -> None:
-    assert parse("a {{ .Index }} b") == (
-        Text("a "),
-        Put(Reference("", ("Index",)), 1),
-        Text(" b"),
+    assert gotemplate.parse("a {{ .Index }} b") == (
+        gotemplate.Text("a "),
+        gotemplate.Put(gotemplate.Reference("", ("Index",)), 1),
+        gotemplate.Text(" b"),
     )
 
 
 def test_a_pipe_passes_its_value_as_the_last_argument() -> None:
-    (put,) = parse("{{ (or .n 1) | AddInt 2 }}")
-    assert isinstance(put, Put)
-    either = Call("or", (Reference("", ("n",)), Literal(1)))
-    assert put.value == Call("AddInt", (Literal(2), either))
+    (put,) = gotemplate.parse("{{ (or .n 1) | AddInt 2 }}")
+    assert isinstance(put, gotemplate.Put)
+    either = gotemplate.Call("or", (gotemplate.Reference("", ("n",)), gotemplate.Literal(1)))
+    assert put.value == gotemplate.Call("AddInt", (gotemplate.Literal(2), either))
 
 
 def test_comments_are_dropped_and_dashes_trim() -> None:
-    assert parse("a{{/* nothing */}}  {{- /* trimmed */ -}} \n b") == (Text("a"), Text("b"))
+    assert gotemplate.parse("a{{/* nothing */}}  {{- /* trimmed */ -}} \n b") == (
+        gotemplate.Text("a"),
+        gotemplate.Text("b"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -58,8 +50,8 @@ def test_comments_are_dropped_and_dashes_trim() -> None:
     ],
 )
 def test_unknown_syntax_is_refused(text: str, message: str) -> None:
-    with pytest.raises(TemplateError) as refused:
-        parse(text)
+    with pytest.raises(gotemplate.TemplateError) as refused:
+        gotemplate.parse(text)
     assert str(refused.value).startswith(message)
 
 
@@ -100,7 +92,7 @@ def test_unknown_syntax_is_refused(text: str, message: str) -> None:
 def test_functions_return_the_values_of_upstreams_functions(
     name: str, arguments: Any, result: Any
 ) -> None:
-    results = FUNCTIONS[name](*arguments)
+    results = gotemplate.FUNCTIONS[name](*arguments)
     assert (results, type(results)) == (result, type(result))
 
 
@@ -116,8 +108,8 @@ def test_functions_return_the_values_of_upstreams_functions(
     ],
 )
 def test_invalid_arguments_are_refused(name: str, arguments: Any, message: str) -> None:
-    with pytest.raises(FunctionError, match=message):
-        FUNCTIONS[name](*arguments)
+    with pytest.raises(gotemplate.FunctionError, match=message):
+        gotemplate.FUNCTIONS[name](*arguments)
 
 
 # ---- templating -----------------------------------------------------------------------------
@@ -144,7 +136,7 @@ VALUES: dict[str, Any] = {"Index": 7, "Count": 9, "n": 3.0, "big": 1000000.0, "s
     ],
 )
 def test_actions_write_the_output_of_go(text: str, written: str) -> None:
-    assert Template(text).filled(VALUES) == written
+    assert gotemplate.Template(text).filled(VALUES) == written
 
 
 @pytest.mark.parametrize(
@@ -159,11 +151,11 @@ def test_actions_write_the_output_of_go(text: str, written: str) -> None:
     ],
 )
 def test_a_template_that_cannot_be_executed_is_refused(text: str, message: str) -> None:
-    with pytest.raises(TemplateError) as refused:
-        Template(text).filled(VALUES)
+    with pytest.raises(gotemplate.TemplateError) as refused:
+        gotemplate.Template(text).filled(VALUES)
     assert str(refused.value).startswith(message)
 
 
 def test_a_template_without_actions_is_constant() -> None:
-    assert Template("a {{/* b */}}").is_constant
-    assert not Template("{{.Index}}").is_constant
+    assert gotemplate.Template("a {{/* b */}}").is_constant
+    assert not gotemplate.Template("{{.Index}}").is_constant

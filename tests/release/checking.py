@@ -12,23 +12,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.release import bill_of_materials, environments
-from tests.release.packages import (
-    DISTRIBUTION,
-    ROOT,
-    build,
-    expected_sdist_names,
-    expected_wheel_names,
-    sdist_names,
-    unpack,
-    wheel_names,
-)
+from tests.release import bill_of_materials, environments, packages
 
 PYTHONS = ("3.11", "3.12", "3.13")
 #: The version in the image: ARG PYTHON in deploy/Dockerfile.
 IMAGE_PYTHON = "3.13"
-DIST = ROOT / "dist"
-_LOCK = ROOT / "requirements-dev.lock"
+DIST = packages.ROOT / "dist"
+_LOCK = packages.ROOT / "requirements-dev.lock"
 
 
 class Report:
@@ -57,8 +47,10 @@ def main() -> None:
             else:
                 _check_installation(report, wheel, version, python, folder)
         image = interpreters[IMAGE_PYTHON] or sys.executable
-        _write_bill(report, wheel, "", f"{DISTRIBUTION}.cdx.json", sys.executable, folder)
-        _write_bill(report, wheel, "[uvloop]", f"{DISTRIBUTION}-image.cdx.json", image, folder)
+        _write_bill(report, wheel, "", f"{packages.DISTRIBUTION}.cdx.json", sys.executable, folder)
+        _write_bill(
+            report, wheel, "[uvloop]", f"{packages.DISTRIBUTION}-image.cdx.json", image, folder
+        )
         _check_licences(report, wheel, folder)
     sys.exit(report.has_failed)
 
@@ -78,15 +70,15 @@ def _works(python: str) -> bool:
 
 def _check_packages(report: Report, folder: Path) -> Path:
     """Build twice and compare. The wheel is stored in `dist`."""
-    first = build(ROOT, folder / "first")
-    second = build(unpack(first.sdist, folder / "source"), folder / "second")
+    first = packages.build(packages.ROOT, folder / "first")
+    second = packages.build(packages.unpack(first.sdist, folder / "source"), folder / "second")
     for one, other in zip(first, second, strict=True):
         digest = hashlib.sha256(one.read_bytes()).hexdigest()
         is_equal = one.read_bytes() == other.read_bytes()
         report.line(is_equal, f"{one.name}: two builds are identical: sha256 {digest}")
     for kind, names, expected in (
-        ("wheel", wheel_names(first.wheel), expected_wheel_names()),
-        ("sdist", sdist_names(first.sdist), expected_sdist_names()),
+        ("wheel", packages.wheel_names(first.wheel), packages.expected_wheel_names()),
+        ("sdist", packages.sdist_names(first.sdist), packages.expected_sdist_names()),
     ):
         differences = ", ".join(sorted(names ^ expected)[:5])
         text = f"the {kind} holds {len(names)} files"

@@ -12,18 +12,10 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, TypeVar, final
 
+from bayplan import ports
 from bayplan.adapters.embedded.versioned_store import StoredObject
 from bayplan.api.device_objects import RESOURCE_CLAIM
 from bayplan.api.objects import ApiObject, Pod
-from bayplan.ports import (
-    Cluster,
-    EmitEvent,
-    EventType,
-    Listing,
-    PatchPodGroupStatus,
-    PatchPodStatus,
-    WatchEvent,
-)
 from bayplan.state.pods import PodInfo
 from tests.sim.brute_force import (
     POD,
@@ -60,7 +52,7 @@ class Contents:
 class DeliveringPort:
     """ports.Cluster around another one, for one scheduler."""
 
-    def __init__(self, inner: Cluster, contents: Contents, releases: SilentReleases) -> None:
+    def __init__(self, inner: ports.Cluster, contents: Contents, releases: SilentReleases) -> None:
         self._inner = inner
         self._releases = releases
         self._contents = contents
@@ -123,7 +115,7 @@ class DeliveringPort:
 
     # ---- reading ----------------------------------------------------------------------------
 
-    async def list(self, kind: str) -> Listing:
+    async def list(self, kind: str) -> ports.Listing:
         listing = await self._inner.list(kind)
         there = {key_of(self._contents.of(api_object)) for api_object in listing.objects}
         for key in [key for key in self._objects.get(kind, {}) if key not in there]:
@@ -133,9 +125,9 @@ class DeliveringPort:
         self.listed.add(kind)
         return listing
 
-    async def watch(self, kind: str, resource_version: str) -> AsyncIterator[WatchEvent]:
+    async def watch(self, kind: str, resource_version: str) -> AsyncIterator[ports.WatchEvent]:
         async for event in self._inner.watch(kind, resource_version):
-            if event.type is EventType.DELETED:
+            if event.type is ports.EventType.DELETED:
                 meta = event.object.metadata
                 self._remove(kind, (meta.namespace or "", meta.name))
             else:
@@ -178,10 +170,10 @@ class DeliveringPort:
     async def delete_object(self, kind: str, namespace: str, name: str, uid: str) -> None:
         await _on_the_wire(lambda: self._inner.delete_object(kind, namespace, name, uid))
 
-    async def patch_pod_status(self, patch: PatchPodStatus) -> None:
+    async def patch_pod_status(self, patch: ports.PatchPodStatus) -> None:
         await _on_the_wire(lambda: self._inner.patch_pod_status(patch))
 
-    async def patch_group_status(self, patch: PatchPodGroupStatus) -> None:
+    async def patch_group_status(self, patch: ports.PatchPodGroupStatus) -> None:
         await _on_the_wire(lambda: self._inner.patch_group_status(patch))
 
     async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
@@ -190,7 +182,7 @@ class DeliveringPort:
             self.on_delete_pod(victim)
         await _on_the_wire(lambda: self._inner.delete_pod(namespace, name, uid))
 
-    async def create_event(self, event: EmitEvent) -> None:
+    async def create_event(self, event: ports.EmitEvent) -> None:
         await _on_the_wire(lambda: self._inner.create_event(event))
 
 

@@ -11,14 +11,7 @@ from typing import Final
 import numpy as np
 from msgspec.structs import replace
 
-from bayplan.api.objects import (
-    Affinity,
-    LabelSelectorRequirement,
-    NodeAffinity,
-    NodeSelector,
-    NodeSelectorTerm,
-    Pod,
-)
+from bayplan.api import objects
 from bayplan.api.selectors import IN, NODE_NAME_FIELD
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import FilterOutcome, verdicts_of
@@ -116,12 +109,14 @@ def pods_with_pins_are_answered_as_without(subject: PluginSubject, scene: Scene)
             )
 
 
-def _pinned(each: PodInfo, name: str) -> Pod:
+def _pinned(each: PodInfo, name: str) -> objects.Pod:
     """The pod with this node as all that its required node affinity demands."""
-    field = LabelSelectorRequirement(key=NODE_NAME_FIELD, operator=IN, values=(name,))
-    required = NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(field,)),))
-    affinity = each.spec.affinity or Affinity()
-    rules = replace(affinity.node_affinity or NodeAffinity(), required=required)
+    field = objects.LabelSelectorRequirement(key=NODE_NAME_FIELD, operator=IN, values=(name,))
+    required = objects.NodeSelector(
+        node_selector_terms=(objects.NodeSelectorTerm(match_fields=(field,)),)
+    )
+    affinity = each.spec.affinity or objects.Affinity()
+    rules = replace(affinity.node_affinity or objects.NodeAffinity(), required=required)
     return replace(
         each.pod, spec=replace(each.spec, affinity=replace(affinity, node_affinity=rules))
     )

@@ -10,23 +10,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from bayplan import ports
 from bayplan.adapters.embedded.cluster import EVENT, EVENTS_MAX, EmbeddedCluster
 from bayplan.adapters.embedded.versioned_store import Watch
 from bayplan.api.device_objects import RESOURCE_CLAIM
 from bayplan.api.objects import Condition, Pod
 from bayplan.clock import ManualClock
 from bayplan.objects.keys import ObjectKey, object_key
-from bayplan.ports import (
-    ApiError,
-    ConflictError,
-    EmitEvent,
-    EventType,
-    GoneError,
-    NotFoundError,
-    ObjectReference,
-    PatchPodStatus,
-    WatchEvent,
-)
 from bayplan.sim.loop import VirtualLoop, run
 from bayplan.state.pods import pod_info
 from tests.kit.manifests import pod
@@ -70,19 +60,21 @@ def key(name: str = "web") -> ObjectKey:
     return object_key(POD, "default", name)
 
 
-def emitted(note: str = "Successfully assigned") -> EmitEvent:
-    regarding = ObjectReference("v1 Pod", "default", "web", "uid", "7")
-    return EmitEvent(regarding, "Normal", "Scheduled", "Binding", note, "bayplan")
+def emitted(note: str = "Successfully assigned") -> ports.EmitEvent:
+    regarding = ports.ObjectReference("v1 Pod", "default", "web", "uid", "7")
+    return ports.EmitEvent(regarding, "Normal", "Scheduled", "Binding", note, "bayplan")
 
 
 def test_a_write_for_a_pod_that_was_replaced_by_another_finds_no_pod() -> None:
     """As with a real API server, an eviction of the old pod fails with NotFound."""
     cluster = EmbeddedCluster(ManualClock())
     cluster.create(pod())
-    with pytest.raises(NotFoundError, match="UID in precondition: old"):
+    with pytest.raises(ports.NotFoundError, match="UID in precondition: old"):
         result_of(cluster.delete_pod("default", "web", "old"))
-    with pytest.raises(NotFoundError, match="UID in precondition: old"):
-        result_of(cluster.patch_pod_status(PatchPodStatus("default", "web", "old", None, "n1")))
+    with pytest.raises(ports.NotFoundError, match="UID in precondition: old"):
+        result_of(
+            cluster.patch_pod_status(ports.PatchPodStatus("default", "web", "old", None, "n1"))
+        )
 
 
 def test_the_embedded_cluster_implements_the_port() -> None:
@@ -93,7 +85,7 @@ def test_the_embedded_cluster_implements_the_port() -> None:
         await cluster.bind(pod_info(stored.object), "n1")
         condition = Condition(type="PodScheduled", status="True")
         uid = stored.content["metadata"]["uid"]
-        await cluster.patch_pod_status(PatchPodStatus("default", "web", uid, condition))
+        await cluster.patch_pod_status(ports.PatchPodStatus("default", "web", uid, condition))
         await cluster.patch(POD, "default", "web", {"metadata": {"labels": {"a": "b"}}})
         written = await cluster.get_pod("default", "web")
         await cluster.delete_pod("default", "web", uid)
@@ -153,7 +145,7 @@ def test_an_expired_version_requires_a_new_list() -> None:
         cluster = EmbeddedCluster(ManualClock())
         cluster.create(pod())
         cluster.forget_history()
-        with pytest.raises(GoneError):
+        with pytest.raises(ports.GoneError):
             await anext(cluster.watch(POD, "0"))
 
     run(main(), ManualClock())
@@ -182,7 +174,7 @@ class Follower:
             assert self.watch is not None
             try:
                 event = self.watch.take()
-            except GoneError:
+            except ports.GoneError:
                 self.list_again()
                 continue
             if event is None:
@@ -195,12 +187,12 @@ class Follower:
         self.version, self.watch = listing.resource_version, None
         self.relisted += 1
 
-    def take(self, event: WatchEvent) -> None:
+    def take(self, event: ports.WatchEvent) -> None:
         name = event.object.metadata.name
         assert int(event.resource_version) > int(self.version), "versions grow"
         self.version = event.resource_version
-        assert (name in self.versions) is (event.type is not EventType.ADDED), event
-        if event.type is EventType.DELETED:
+        assert (name in self.versions) is (event.type is not ports.EventType.ADDED), event
+        if event.type is ports.EventType.DELETED:
             del self.versions[name]
         else:
             self.versions[name] = _version(event.object)
@@ -228,7 +220,7 @@ class ListAndWatch(RuleBasedStateMachine):
         async def main() -> None:
             try:
                 await getattr(self, f"_{call}")(name)
-            except ApiError:
+            except ports.ApiError:
                 assert self.cluster.version == before
 
         self.loop.run(main())
@@ -247,7 +239,7 @@ class ListAndWatch(RuleBasedStateMachine):
         was_bound = stored.spec.node_name
         try:
             await self.cluster.bind(pod_info(stored), "n1")
-        except ConflictError:
+        except ports.ConflictError:
             assert was_bound or stored.metadata.deletion_timestamp
             raise
         assert not was_bound
@@ -319,7 +311,7 @@ def test_a_patch_in_an_older_version_is_refused() -> None:
     version = result_of(embedded.read(*KEY)).metadata.resource_version
     meant = {"metadata": {"resourceVersion": version}}
     result_of(embedded.patch(*KEY, {**meant, "status": {"reservedFor": [{"uid": "u"}]}}, "status"))
-    with pytest.raises(ConflictError):
+    with pytest.raises(ports.ConflictError):
         result_of(embedded.patch(*KEY, {**meant, "status": {"reservedFor": []}}, "status"))
 
 
@@ -333,8 +325,8 @@ def test_an_object_is_created_with_a_generated_name() -> None:
 
 def test_a_deletion_with_a_uid_deletes_only_that_object() -> None:
     embedded = cluster()
-    with pytest.raises(ConflictError):
+    with pytest.raises(ports.ConflictError):
         result_of(embedded.delete_object(*KEY, "another"))
     result_of(embedded.delete_object(*KEY, result_of(embedded.read(*KEY)).metadata.uid or ""))
-    with pytest.raises(NotFoundError):
+    with pytest.raises(ports.NotFoundError):
         result_of(embedded.read(*KEY))

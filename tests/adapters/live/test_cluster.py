@@ -9,6 +9,7 @@ import pytest
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
+from bayplan import ports
 from bayplan.adapters.live.cluster import (
     ClusterOptions,
     FailureLog,
@@ -17,15 +18,6 @@ from bayplan.adapters.live.cluster import (
     status_patch,
 )
 from bayplan.api.objects import NODE, POD, Condition
-from bayplan.ports import (
-    ApiError,
-    ConflictError,
-    GoneError,
-    NotFoundError,
-    OutcomeUnknownError,
-    PatchPodStatus,
-    WatchDroppedError,
-)
 from bayplan.serving.component_metrics import register_cluster
 from bayplan.testing import pod
 from tests.adapters.live.clients import result_of, talking_to
@@ -57,12 +49,12 @@ def test_a_binding_names_the_node_and_the_uid_of_the_pod() -> None:
 @pytest.mark.parametrize(
     ("answer", "raised"),
     [
-        ((409, "Conflict", "pod web is already assigned to node n2"), ConflictError),
-        ((404, "NotFound", "pods web not found"), NotFoundError),
-        ((403, "Forbidden", "namespace ns is being terminated"), ApiError),
-        ((500, "InternalError", "etcdserver: request timed out"), OutcomeUnknownError),
-        ((503, "ServiceUnavailable", "going down"), OutcomeUnknownError),
-        ((504, "Timeout", "timeout"), OutcomeUnknownError),
+        ((409, "Conflict", "pod web is already assigned to node n2"), ports.ConflictError),
+        ((404, "NotFound", "pods web not found"), ports.NotFoundError),
+        ((403, "Forbidden", "namespace ns is being terminated"), ports.ApiError),
+        ((500, "InternalError", "etcdserver: request timed out"), ports.OutcomeUnknownError),
+        ((503, "ServiceUnavailable", "going down"), ports.OutcomeUnknownError),
+        ((504, "Timeout", "timeout"), ports.OutcomeUnknownError),
     ],
 )
 def test_a_binding_answered_with_a_server_error_has_an_unknown_outcome(
@@ -82,7 +74,7 @@ def test_a_status_patch_is_merged_by_the_server_and_names_the_uid() -> None:
         message="no",
         observed_generation=2,
     )
-    patch = PatchPodStatus("ns", "web", "uid-web", condition, "n1")
+    patch = ports.PatchPodStatus("ns", "web", "uid-web", condition, "n1")
     server = FakeApiServer(fine)
     result_of(server, lambda cluster: cluster.patch_pod_status(patch))
     [(method, path, content)] = server.calls
@@ -109,7 +101,7 @@ def test_a_status_patch_is_merged_by_the_server_and_names_the_uid() -> None:
 def test_a_nomination_is_cleared_or_left_unchanged(
     nominated: str | None, status: dict[str, Any]
 ) -> None:
-    patch = PatchPodStatus("ns", "web", "uid-web", None, nominated)
+    patch = ports.PatchPodStatus("ns", "web", "uid-web", None, nominated)
     assert status_patch(patch)["status"] == status
 
 
@@ -121,19 +113,19 @@ def test_a_nomination_is_cleared_or_left_unchanged(
     ],
 )
 def test_another_pod_under_the_name_counts_as_not_found(answer: tuple[int, str, str]) -> None:
-    patch = PatchPodStatus("ns", "web", "u", None, "")
-    with pytest.raises(NotFoundError):
+    patch = ports.PatchPodStatus("ns", "web", "u", None, "")
+    with pytest.raises(ports.NotFoundError):
         result_of(FakeApiServer(status(*answer)), lambda cluster: cluster.patch_pod_status(patch))
-    with pytest.raises(NotFoundError):
+    with pytest.raises(ports.NotFoundError):
         result_of(
             FakeApiServer(status(*answer)), lambda cluster: cluster.delete_pod("ns", "web", "u")
         )
 
 
 def test_a_version_conflict_raises_a_conflict() -> None:
-    patch = PatchPodStatus("ns", "web", "u", None, "")
+    patch = ports.PatchPodStatus("ns", "web", "u", None, "")
     answer = status(409, "Conflict", "the object has been modified")
-    with pytest.raises(ConflictError):
+    with pytest.raises(ports.ConflictError):
         result_of(FakeApiServer(answer), lambda cluster: cluster.patch_pod_status(patch))
 
 
@@ -186,7 +178,7 @@ def test_an_unreadable_kind_is_reported_once_until_it_is_readable(
 
     async def ask(cluster: LiveCluster) -> None:
         for _ in range(2):
-            with pytest.raises(ApiError):
+            with pytest.raises(ports.ApiError):
                 await cluster.list(NODE)
         assert cluster.problems == {"list v1 Node": message}
         await cluster.list(NODE)
@@ -202,10 +194,10 @@ def test_an_expired_watch_is_no_failure_and_a_refused_watch_is_one() -> None:
     )
 
     async def ask(cluster: LiveCluster) -> None:
-        with pytest.raises(GoneError):
+        with pytest.raises(ports.GoneError):
             await anext(cluster.watch(NODE, "1"))
         assert not cluster.problems
-        with pytest.raises(ApiError):
+        with pytest.raises(ports.ApiError):
             await anext(cluster.watch(NODE, "1"))
         assert cluster.problems == {"watch v1 Node": "cannot watch"}
 
@@ -239,7 +231,7 @@ def test_a_silent_watch_is_reported_counted_and_shown_in_health(
             register_cluster(registry, cluster)
             assert cluster.is_hearing
             for _ in range(2):
-                with pytest.raises(WatchDroppedError):
+                with pytest.raises(ports.WatchDroppedError):
                     await watch(cluster)
                 assert not cluster.is_hearing
             labels = {"kind": NODE}

@@ -11,16 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import final
 
 from bayplan.answers.amounts import counted
+from bayplan.api import objects
 from bayplan.api.admission_objects import LIMIT_RANGE, RESOURCE_QUOTA, RUNTIME_CLASS
-from bayplan.api.objects import (
-    NODE,
-    PERSISTENT_VOLUME,
-    PERSISTENT_VOLUME_CLAIM,
-    POD,
-    POD_DISRUPTION_BUDGET,
-    PRIORITY_CLASS,
-    STORAGE_CLASS,
-)
 from bayplan.objects.keys import ObjectKey
 from bayplan.problems import Problem
 from bayplan.sim.input.controller_kinds import CONTROLLERS
@@ -30,13 +22,13 @@ from bayplan.sim.input.workload import Content
 _UNUSABLE = "pods that need it cannot be placed"
 #: What is different without an object of a kind.
 _CONSEQUENCES: Mapping[str, str] = {
-    NODE: "no pod is placed on it, and its pods are on a node that the input lacks",
-    PERSISTENT_VOLUME: _UNUSABLE,
-    PERSISTENT_VOLUME_CLAIM: _UNUSABLE,
-    STORAGE_CLASS: _UNUSABLE,
+    objects.NODE: "no pod is placed on it, and its pods are on a node that the input lacks",
+    objects.PERSISTENT_VOLUME: _UNUSABLE,
+    objects.PERSISTENT_VOLUME_CLAIM: _UNUSABLE,
+    objects.STORAGE_CLASS: _UNUSABLE,
     RUNTIME_CLASS: "new pods of this class are refused",
-    PRIORITY_CLASS: "new pods of this class are refused",
-    POD_DISRUPTION_BUDGET: "evictions do not respect it",
+    objects.PRIORITY_CLASS: "new pods of this class are refused",
+    objects.POD_DISRUPTION_BUDGET: "evictions do not respect it",
     LIMIT_RANGE: "new pods do not get its defaults, and it refuses none",
     RESOURCE_QUOTA: "it refuses no new pods",
     **dict.fromkeys(CONTROLLERS, "pods that it lacks are not created"),
@@ -45,7 +37,7 @@ _WITHOUT = "the answer is as if it did not exist"
 
 
 def _consequence(kind: str, content: Content) -> str:
-    if kind != POD:
+    if kind != objects.POD:
         return _CONSEQUENCES.get(kind, _WITHOUT)
     spec = content.get("spec")
     node = spec.get("nodeName") if isinstance(spec, dict) else None

@@ -21,16 +21,8 @@ from typing import NamedTuple, final
 from msgspec import Struct
 
 from bayplan.adapters.embedded.versioned_store import StoredObject
+from bayplan.api import objects
 from bayplan.api.object_meta import controller_of
-from bayplan.api.objects import (
-    JOB,
-    NODE,
-    TERMINAL_PHASES,
-    ObjectMeta,
-    Pod,
-    Workload,
-    is_terminal,
-)
 from bayplan.clock import ManualClock
 from bayplan.objects.keys import ObjectKey, key_of_reference, kind_of
 from bayplan.objects.workloads import controller_reference, deployment_of
@@ -49,7 +41,7 @@ _REPLICA_SET = "ReplicaSet"
 class _Entry(Struct):
     """The history of one pod."""
 
-    pod: Pod
+    pod: objects.Pod
     created_at: float
     bound_at: float | None = None
     deleted_at: float | None = None
@@ -72,8 +64,8 @@ class PodLog:
         changed = after or before
         assert changed is not None
         key, pod = changed.key, changed.object
-        if not isinstance(pod, Pod):
-            if isinstance(pod, Workload):
+        if not isinstance(pod, objects.Pod):
+            if isinstance(pod, objects.Workload):
                 self._note_owner(pod)
             return
         name = f"{key.namespace}/{key.name}"
@@ -91,12 +83,12 @@ class PodLog:
             entry.bound_at = now
         entry.pod = pod
 
-    def _note_owner(self, workload: Workload) -> None:
+    def _note_owner(self, workload: objects.Workload) -> None:
         owner, meta = _controller_name(workload.metadata), workload.metadata
         if owner is not None:
             self._replica_set_owners[meta.namespace or "", meta.name] = owner
 
-    def _controller(self, pod: Pod) -> str | None:
+    def _controller(self, pod: objects.Pod) -> str | None:
         """The workload of a pod: the Deployment, not its ReplicaSet."""
         meta = pod.metadata
         owner = _controller_name(meta)
@@ -108,7 +100,7 @@ class PodLog:
         by_name = deployment_of(name, meta.labels)
         return deployment or (owner if by_name is None else f"Deployment/{by_name}")
 
-    def last_results(self, attempts: Mapping[str, int]) -> dict[str, tuple[Pod, PodResult]]:
+    def last_results(self, attempts: Mapping[str, int]) -> dict[str, tuple[objects.Pod, PodResult]]:
         """The last version of each pod of the run, and what the API server's objects say of it, by
         the sorted names. ``attempts``: by uid."""
         return {
@@ -118,7 +110,7 @@ class PodLog:
 
     def earlier_results(
         self, attempts: Mapping[str, int]
-    ) -> dict[str, list[tuple[Pod, PodResult]]]:
+    ) -> dict[str, list[tuple[objects.Pod, PodResult]]]:
         """The earlier pods of names that were used again, the oldest first. ``attempts``: by
         uid."""
         return {
@@ -145,18 +137,18 @@ class PodLog:
         )
 
 
-def is_gated_by_api(pod: Pod) -> bool:
+def is_gated_by_api(pod: objects.Pod) -> bool:
     """Whether the API server reports that scheduling gates hold the pod back."""
     return any(c.reason == "SchedulingGated" for c in pod.status.conditions or ())
 
 
-def _controller_name(meta: ObjectMeta) -> str | None:
+def _controller_name(meta: objects.ObjectMeta) -> str | None:
     """ "Kind/name" of the owner that controls the object."""
     owner = controller_of(meta)
     return None if owner is None else f"{owner.kind}/{owner.name}"
 
 
-def message_of(pod: Pod) -> str | None:
+def message_of(pod: objects.Pod) -> str | None:
     """The message of the condition PodScheduled."""
     for condition in pod.status.conditions or ():
         if condition.type == "PodScheduled":
@@ -226,7 +218,7 @@ class LossLog:
     def observe(self, before: StoredObject | None, after: StoredObject | None) -> None:
         changed = after or before
         assert changed is not None
-        if isinstance(changed.object, Pod):
+        if isinstance(changed.object, objects.Pod):
             if before is None:
                 if self._lost or changed.object.metadata.owner_references:
                     self._come(changed)
@@ -238,7 +230,7 @@ class LossLog:
                 return  # it runs
             elif not _is_over(before) and (after is None or _is_over(after)):
                 self._go(before, changed)
-        elif changed.key.kind == NODE:
+        elif changed.key.kind == objects.NODE:
             self._nodes.discard(changed.key.name)
             if after is not None:
                 self._nodes.add(changed.key.name)
@@ -277,7 +269,7 @@ class LossLog:
             self._active[controller.uid] -= 1
         uid = last.content["metadata"]["uid"]
         if uid in self._ended_uids or _phase(last) == "Succeeded":
-            if controller is None or controller.key.kind == JOB:
+            if controller is None or controller.key.kind == objects.JOB:
                 return
             cause = PodEnd.ENDED
         else:
@@ -304,10 +296,10 @@ class LossLog:
 
     # ---- at the end -------------------------------------------------------------------------
 
-    def end_of(self, pod: Pod, *, is_deleted: bool, is_ours: bool) -> PodEnd:
+    def end_of(self, pod: objects.Pod, *, is_deleted: bool, is_ours: bool) -> PodEnd:
         """The state of a pod. ``pod``: its last version; ``is_ours``: whether a profile has its
         scheduler's name."""
-        if not is_deleted and pod.status.phase not in TERMINAL_PHASES:
+        if not is_deleted and pod.status.phase not in objects.TERMINAL_PHASES:
             node = pod.spec.node_name
             if node:
                 return PodEnd.PLACED if node in self._nodes else PodEnd.MISSING_NODE
@@ -318,7 +310,7 @@ class LossLog:
         if uid in self._ended_uids or pod.status.phase == "Succeeded":
             return PodEnd.ENDED
         # It was being deleted, or had failed, when it was created.
-        return PodEnd.FAILED if is_terminal(pod) else PodEnd.DELETED
+        return PodEnd.FAILED if objects.is_terminal(pod) else PodEnd.DELETED
 
     def lost(self) -> tuple[LostPods, ...]:
         """The lost pods by workload, sorted by name; pods without a controller come first."""
