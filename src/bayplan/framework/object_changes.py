@@ -143,16 +143,22 @@ def pod_events(
     return events
 
 
+_PodPredicates = Sequence[tuple[ClusterEvent, Callable[[PodInfo, PodInfo], bool]]]
+
+
 class _PodUpdates(NamedTuple):
     """The updates of pods of one resource; made once, because pods change often."""
 
-    special: Sequence[tuple[ClusterEvent, Callable[[PodInfo, PodInfo], bool]]]
+    special: _PodPredicates
+    #: Those of them that pods of one shape can differ in.
+    within_shape: _PodPredicates
     general: ClusterEvent
 
 
 def _pod_updates(old: PodInfo, new: PodInfo, updates: _PodUpdates) -> list[ClusterEvent]:
     """One event for each special update, or one general update if no special update matches."""
-    events = [event for event, changed in updates.special if changed(old, new)]
+    special = updates.within_shape if old.shape is new.shape else updates.special
+    events = [event for event, changed in special if changed(old, new)]
     return events or [updates.general]
 
 
@@ -210,7 +216,8 @@ def _updates_of(resource: EventResource, absent: Container[ActionType]) -> _PodU
         for action, changed in _POD_CHANGES
         if action not in absent
     ]
-    return _PodUpdates(special, ClusterEvent(resource, UPDATE))
+    within_shape = [pair for pair in special if pair[1] is _generated_claims_changed]
+    return _PodUpdates(special, within_shape, ClusterEvent(resource, UPDATE))
 
 
 # ---- versions ------------------------------------------------------------------------------

@@ -10,10 +10,11 @@ choice of a node count, not configuration, secrets or scratch space.
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_field
+from functools import partial
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypedDict, TypeVar, final
-from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary, ref
+from weakref import ReferenceType, WeakValueDictionary, ref
 
 import msgspec
 
@@ -239,19 +240,34 @@ class ShapeMemo(Generic[T]):
     """
 
     def __init__(self) -> None:
-        self._values: WeakKeyDictionary[PodShape, T] = WeakKeyDictionary()
+        #: By the id of the shape: its value, and the reference that drops the value when the shape
+        #: ends. A WeakKeyDictionary would make two more calls at each look-up.
+        self._values: dict[int, tuple[T, ref[PodShape]]] = {}
 
     def once(self, shape: PodShape, compute: Callable[[PodShape], T]) -> T:
         """``compute(shape)``, stored for all pods of this shape."""
+        key = id(shape)
         try:
-            return self._values[shape]
+            return self._values[key][0]
         except KeyError:
-            value = self._values[shape] = compute(shape)
+            value = compute(shape)
+            self._values[key] = value, ref(shape, partial(_drop, ref(self), key))
             return value
 
     def forget(self) -> None:
         """Compute the values again."""
         self._values.clear()
+
+    def drop(self, key: int) -> None:
+        """Drop the value of a shape that has ended."""
+        self._values.pop(key, None)
+
+
+def _drop(memo: "ref[ShapeMemo[Any]]", key: int, _ended: object) -> None:
+    """``memo``: a weak reference, so that the memo and its values end with their owner."""
+    owner = memo()
+    if owner is not None:
+        owner.drop(key)
 
 
 def _comparing_no_numbers(shape: PodShape) -> tuple[Toleration, ...]:

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from math import inf
+from operator import itemgetter
 from typing import TypeVar, final
 
 import numpy as np
@@ -35,6 +36,7 @@ _PLACES_FIRST = 8
 _TURNS_REMEMBERED = 64
 #: More rows than these are ranked together, as arrays.
 _FEW_ROWS = 32
+_FIRST = itemgetter(0)
 _epoch_of = lru_cache(maxsize=4096)(epoch_of)
 
 
@@ -74,10 +76,9 @@ class RankedPods:
 
     def importance(self, pod: PodInfo) -> tuple[int, bool, float]:
         """Sorts pods, the most important first."""
-        return (-pod.priority, self._is_outranked(pod), started_seconds(pod))
-
-    def _is_outranked(self, pod: PodInfo) -> bool:
-        return self.members_outrank and pod.shape.spec.scheduling_group is None
+        spec = pod.shape.spec
+        is_outranked = self.members_outrank and spec.scheduling_group is None
+        return -(spec.priority or 0), is_outranked, started_seconds(pod)
 
     def note_start(self, row: int) -> None:
         """Record that a pod of this row has started; not needed while `generation` is -1."""
@@ -122,16 +123,17 @@ class RankedPods:
         return array
 
     def _rank(self, row: int) -> None:
-        pods = tuple(sorted(self._pods[row].values(), key=self.importance))
-        count = len(pods)
+        ranks = [(self.importance(pod), pod) for pod in self._pods[row].values()]
+        ranks.sort(key=_FIRST)
+        pods, count = tuple([pod for _, pod in ranks]), len(ranks)
         self._ranked[row] = pods
         self.turn += 1
         self.turns[row] = self.turn
         self._newest.append(row)
         self.priorities[row, count:] = NO_PRIORITY
-        self.priorities[row, :count] = [pod.shape.spec.priority or 0 for pod in pods]
-        self.starts[row, :count] = [started_seconds(pod) for pod in pods]
-        self.lowest[row] = pods[-1].priority if pods else NO_PRIORITY
+        self.priorities[row, :count] = [-rank[0] for rank, _ in ranks]
+        self.starts[row, :count] = [rank[2] for rank, _ in ranks]
+        self.lowest[row] = -ranks[-1][0][0] if ranks else NO_PRIORITY
         for resource, amounts in self._amounts.items():
             amounts[row, count:] = 0
             amounts[row, :count] = _requested(pods, resource)
@@ -144,7 +146,9 @@ class RankedPods:
         priorities = np.array([pod.shape.spec.priority or 0 for pod in pods], np.int64)
         starts = np.array([started_seconds(pod) for pod in pods], np.float64)
         owners, places = _cells(counts)
-        outranked = np.array([self._is_outranked(pod) for pod in pods], np.bool_)
+        members_outrank = self.members_outrank
+        are_outranked = [members_outrank and p.shape.spec.scheduling_group is None for p in pods]
+        outranked = np.array(are_outranked, np.bool_)
         order: Rows = np.lexsort((starts, outranked, -priorities, owners))
         indices: list[int] = order.tolist()
         pods, priorities = [pods[index] for index in indices], priorities[order]
