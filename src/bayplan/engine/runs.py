@@ -51,6 +51,8 @@ from bayplan.engine.reuse.entry import CachedPreState, SignatureEntry
 from bayplan.engine.unplaced_pods import FailedAttempt, UnplacedPods
 from bayplan.framework.calls import Calls
 from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.filtering import RejectionSummary
+from bayplan.framework.plugin import Repetition
 from bayplan.framework.runtime import STRAIGHT_TO_BIND, Framework
 from bayplan.framework.scoring import Choice
 from bayplan.framework.status import Code
@@ -79,7 +81,7 @@ _NARROWED = (("PreFilter", Code.SUCCESS), ("Filter", Code.SUCCESS))
 _TEMPLATES_MAX = CHANGES_MAX
 
 
-class Run(Struct, frozen=True):
+class Run(Struct, eq=False):
     """What the attempts at the pods of one template share. Three things may answer: the ranking
     with the notes of a cycle, the cells of the ranking, or the one node that PreFilter leaves."""
 
@@ -107,6 +109,10 @@ class Run(Struct, frozen=True):
     #: What a pod uses of its node, if a placement changes nothing else that the next choice depends
     #: on. "": each pod needs a further look.
     uses: str = ""
+    #: The last failure of a pod, and the reasons of the nodes that it holds for. None: PostFilter
+    #: is called for the next one.
+    failed: FailedAttempt | None = None
+    failed_summary: RejectionSummary | None = None
 
     def goes_on(self, pod: PodInfo) -> bool:
         """Whether a cycle at the pod would answer from the same values."""
@@ -358,39 +364,64 @@ class Runs:
         """Fail the attempt at a pod, because no node is feasible. The reasons are those of the pods
         before. PostFilter and the condition follow for the pod by itself. Where PostFilter repeats
         its answer, the attempts at equal pods right behind fail with it. Returns how many fail."""
-        equal, mark = self._equal(run, pods[place:]), self._queue.run_mark()
-        cycle = self._failing(run, ranking, equal[0], started_seconds, is_sampled=is_sampled)
-        self.attempt_count += 1
-        run.cache.repeated(run.entry, ranking, equal[:1])
-        run.cache.observe_hinted(self._clock.now() - started_seconds)
-        run.framework.stopwatches["Sign"].idle()
-        failed = self._unplaced.end(cycle, NO_NODE_FITS)
-        if self._queue.run_mark() != mark:
-            self._queue.put_back(pods, place + 1)
-            return 1
-        newest, count = self._cluster.pods, 1
+        first, in_flight, newest = pods[place], self._queue.in_flight, self._cluster.pods
+        equal = self._equal(run, pods[place:]) if run.framework.signer.signs_templates else ()
+        count = 0
         while count < len(equal) and newest.get(equal[count].pod.uid) is equal[count].pod:
             count += 1
-        if failed is None or count == 1 or not run.framework.signer.signs_templates:
-            return 1
-        if not self._unplaced.may_repeat(cycle, failed):
-            return 1
-        self._fail_as(failed, run, ranking, equal[1:count])
+        failed, begin, sampled = run.failed, 0, [first] if is_sampled else []
+        if (
+            not count
+            or failed is None
+            or run.failed_summary is not ranking.feasibility.summary()
+            or in_flight.marks[first.pod.uid] != in_flight.recorded_count
+        ):
+            mark, begin, sampled = self._queue.run_mark(), 1, list[QueuedPodInfo]()
+            cycle = self._failing(run, ranking, first, started_seconds, is_sampled=is_sampled)
+            self.attempt_count += 1
+            run.cache.repeated(run.entry, ranking, (first,))
+            run.cache.observe_hinted(self._clock.now() - started_seconds)
+            run.framework.stopwatches["Sign"].idle()
+            failed = self._unplaced.end(cycle, NO_NODE_FITS)
+            if self._queue.run_mark() != mark:
+                self._queue.put_back(pods, place + 1)
+                return 1
+            repetition = failed and self._unplaced.repetition(cycle, failed)
+            if failed is None or not repetition:
+                return 1
+            if repetition is Repetition.UNTIL_OTHER_STATUSES:
+                run.failed, run.failed_summary = failed, ranking.feasibility.summary()
+            if count <= 1:
+                return 1
+            started_seconds = self._clock.now()
+        ranking.count_repeats(count - 1)
+        sampled += [queued for queued in equal[1:count] if self.draw() < METRICS_SAMPLE]
+        seconds = self._count_failures(
+            failed,
+            run,
+            ranking,
+            equal[begin:count],
+            sampled=sampled,
+            started_seconds=started_seconds,
+        )
+        self._unplaced.repeat(failed, equal[begin:count], seconds, first)
         return count
 
-    def _fail_as(
+    def _count_failures(
         self,
         failed: FailedAttempt,
         run: Run,
         ranking: RankedNodes,
         pods: Sequence[QueuedPodInfo],
-    ) -> None:
-        """Fail the attempts at these pods as the one before them."""
-        started_seconds, count = self._clock.now(), len(pods)
+        *,
+        sampled: Sequence[QueuedPodInfo],
+        started_seconds: float,
+    ) -> float:
+        """Count the attempts at pods that fail as the one before them. Returns how many seconds
+        each took. ``sampled``: those that record durations of plugins."""
+        count = len(pods)
         self.attempt_count += count
         run.cache.repeated(run.entry, ranking, pods)
-        ranking.count_repeats(count)
-        sampled = [queued for queued in pods if self.draw() < METRICS_SAMPLE]
         for queued in sampled:
             cycle = self._failing(run, ranking, queued, started_seconds, is_sampled=True)
             self._unplaced.repeat_post_filter(cycle)
@@ -406,7 +437,7 @@ class Runs:
                 observe(seconds)
         idle = [stopwatches["Sign"].observer(Code.SUCCESS)]
         _add_idle(idle if seconds else (*idle, *run.observers), count)
-        self._unplaced.repeat(failed, pods, seconds)
+        return seconds
 
     def _failing(
         self,

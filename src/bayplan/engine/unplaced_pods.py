@@ -21,6 +21,7 @@ from bayplan.engine.placements import AttemptBoundary
 from bayplan.engine.schedule_one import CycleRunner
 from bayplan.engine.sync_preemption import SyncPreemptions
 from bayplan.engine.telemetry import Telemetry
+from bayplan.framework.plugin import Repetition
 from bayplan.framework.preemption import EVICTING, REVIEW, PendingEvictions
 from bayplan.framework.status import FitError, Status, is_rejected
 from bayplan.framework.types import Nomination, QueuedPodInfo
@@ -161,21 +162,28 @@ class UnplacedPods:
         self._failures.handle(cycle.queued, cycle.started_seconds, failure)
         return FailedAttempt(failure, record)
 
-    def may_repeat(self, cycle: Cycle, failed: FailedAttempt) -> bool:
-        """Whether the attempts at equal pods, which come next, fail as this one did."""
+    def repetition(self, cycle: Cycle, failed: FailedAttempt) -> Repetition:
+        """How long the attempts at equal pods fail as this one did."""
         nomination = failed.failure.nomination
-        return (
+        fails_alike = (
             failed.failure.is_rejected_by_plugins
             and (nomination is None or not nomination.node_name)
             and not self._end.is_observed
-            and cycle.framework.repeats_post_filter(cycle.pod)
         )
+        return cycle.framework.repetition(cycle.pod) if fails_alike else Repetition.NONE
 
-    def repeat(self, failed: FailedAttempt, run: Sequence[QueuedPodInfo], seconds: float) -> None:
-        """End the attempts at equal pods as this one. ``seconds``: how long each took."""
+    def repeat(
+        self,
+        failed: FailedAttempt,
+        run: Sequence[QueuedPodInfo],
+        seconds: float,
+        begun: QueuedPodInfo,
+    ) -> None:
+        """End the attempts at equal pods as this one. ``seconds``: how long each took. ``begun``:
+        the pod of the run, or before it, whose attempt has begun."""
         sinks, now = self._telemetry.journal.sinks, self._clock.now()
         for queued in run:
-            if self._begins is not None:
+            if self._begins is not None and queued is not begun:
                 self._begins(queued)
             if failed.record is not None:
                 pod, attempt = queued.pod, queued.attempts

@@ -19,6 +19,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -304,6 +305,17 @@ class ScalarFilterPlugin(Plugin[ArgsT]):
         """Whether one node fits the pod: None, UNSCHEDULABLE or UNSCHEDULABLE_AND_UNRESOLVABLE."""
 
 
+class Repetition(IntEnum):
+    """How long the last answer of PostFilter is the one for pods of the same template that have no
+    nomination, while no other pod has one."""
+
+    NONE = 0
+    #: While nothing changes.
+    UNTIL_CHANGE = 1
+    #: While each node has the same status.
+    UNTIL_OTHER_STATUSES = 2
+
+
 class PostFilterPlugin(Plugin[ArgsT]):
     @abstractmethod
     def post_filter(
@@ -311,10 +323,10 @@ class PostFilterPlugin(Plugin[ArgsT]):
     ) -> tuple[Nomination | None, Status | None]:
         """Called if no node fits. SUCCESS: the plugin makes room; the pod gets the nomination."""
 
-    def repeats_post_filter(self) -> bool:
-        """Whether the last answer had no effect, and is the one for each equal pod while nothing
-        changes. Then equal pods may get it without a call. False: each pod is called for."""
-        return False
+    def repetition(self) -> Repetition:
+        """How long the last answer, if it had no effect, is the one for each equal pod. Equal pods
+        may then get it without a call."""
+        return Repetition.NONE
 
     def count_repeats(self, count: int) -> None:
         """So many equal pods got the last answer without a call: count them as calls."""

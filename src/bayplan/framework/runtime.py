@@ -17,7 +17,7 @@ from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.filtering import FilterOutcome, checked_verdict
 from bayplan.framework.handle import PodNominator
 from bayplan.framework.placements import Placement
-from bayplan.framework.plugin import JointPlacementScore, PlacementAssignments
+from bayplan.framework.plugin import JointPlacementScore, PlacementAssignments, Repetition
 from bayplan.framework.profile import ProfilePlugins
 from bayplan.framework.score_graph import graph_of, graph_scores
 from bayplan.framework.scoring import PluginScores, ScoreTable, total_scores
@@ -492,13 +492,13 @@ class Framework:
             return None, None
         return best, _all_rejected(tuple(reasons), blamed)
 
-    def repeats_post_filter(self, pod: PodInfo) -> bool:
-        """Whether equal pods get the last answer, which was for this pod, while nothing changes."""
-        unconcerned = self.unconcerned(pod)
+    def repetition(self, pod: PodInfo) -> Repetition:
+        """How long equal pods get the last answer of PostFilter, which was for this pod."""
+        unconcerned, longest = self.unconcerned(pod), Repetition.UNTIL_OTHER_STATUSES
         for plugin in self.plugins.post_filter:
-            if plugin.instance_name not in unconcerned and not plugin.repeats_post_filter():
-                return False
-        return True
+            if plugin.instance_name not in unconcerned:
+                longest = min(longest, plugin.repetition())
+        return longest
 
     def count_repeats(self, count: int) -> None:
         """So many equal pods got the last answer of PostFilter without a call."""

@@ -46,7 +46,7 @@ class NodeEquivalence:
 
     def find(self, row: int) -> tuple[int, int] | None:
         """What `learn` stored for an equivalent node; None: there is no such node."""
-        return self.of_class(self._classes.numbers[row])
+        return self._of_class.get(self._classes.numbers[row])
 
     def of_class(self, number: int) -> tuple[int, int] | None:
         """What `learn` stored for a class; None: nothing."""

@@ -30,6 +30,7 @@ from bayplan.framework.plugin import (
     PluginArgs,
     PostFilterPlugin,
     PreEnqueuePlugin,
+    Repetition,
 )
 from bayplan.framework.preemption import (
     EVICTING,
@@ -141,8 +142,8 @@ class DefaultPreemption(
         #: Whether a node that fits without victims is no error, but for extenders to decide.
         self._are_needless_rejected = self.handle.behaviour.needless_nodes_are_reviewed
         self._hopeless: WeakKeyDictionary[PodShape, _Hopeless] = WeakKeyDictionary()
-        #: Whether the last answer follows from the template of its pod.
-        self._repeats = False
+        #: See `repetition`.
+        self._repetition = Repetition.NONE
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
         """A preemptor waits until its victims are evicted."""
@@ -152,22 +153,23 @@ class DefaultPreemption(
     def post_filter(
         self, state: CycleState, pod: PodInfo, node_to_status: NodeToStatus
     ) -> tuple[Nomination | None, Status | None]:
-        began_seconds = self.handle.now_seconds
+        began_seconds, self._repetition = self.handle.now_seconds, Repetition.NONE
         nomination, status = self._preempt(state, pod, node_to_status)
         if status.code is not Code.WAIT:
             metrics, seconds = self.handle.metrics, self.handle.now_seconds - began_seconds
             metrics.preemption_attempts.add()
             metrics.preemption_evaluation_duration.observe(seconds, POD, status.code)
         message = status.message
-        self._repeats = nomination is _NOBODY
+        if nomination is _NOBODY:
+            self._repetition = max(self._repetition, Repetition.UNTIL_CHANGE)
         if not message:
             return nomination, status
         if status.code is Code.UNSCHEDULABLE:
             return nomination, _prefixed(message)
         return nomination, Status(status.code, (PREFIX + message,))
 
-    def repeats_post_filter(self) -> bool:
-        return self._repeats
+    def repetition(self) -> Repetition:
+        return self._repetition
 
     def count_repeats(self, count: int) -> None:
         metrics = self.handle.metrics
@@ -270,6 +272,7 @@ class DefaultPreemption(
             return None, unschedulable(why_not)
         snapshot = self.handle.snapshot
         if not node_to_status.may_have(Code.UNSCHEDULABLE):
+            self._repetition = Repetition.UNTIL_OTHER_STATUSES
             return _NOBODY, _not_helpful(snapshot.node_count)
         nodes = snapshot.nodes
         codes = node_to_status.codes(nodes)
