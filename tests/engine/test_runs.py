@@ -13,10 +13,11 @@ from prometheus_client import generate_latest
 from bayplan.api.objects import Node
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.plugin import PostFilterPlugin
+from bayplan.framework.plugin import PostFilterPlugin, Repetition
 from bayplan.framework.status import NodeToStatus, Status, unschedulable
 from bayplan.framework.types import Nomination
 from bayplan.journal import AttemptRecord, Record
+from bayplan.plugins.default_preemption.plugin import DefaultPreemption
 from bayplan.ports import BindPod, Effect, EmitEvent
 from bayplan.state.columns import INITIAL_CAPACITY
 from bayplan.state.pods import PodInfo
@@ -95,10 +96,13 @@ def outcome(attempt: Callable[[Scheduler], None], **options: Any) -> Any:
         ),
     ],
 )
+@pytest.mark.parametrize("attempt", [in_runs, one_by_one])
 def test_a_run_leaves_records_effects_and_metrics_of_one_attempt_after_another(
-    options: dict[str, Any],
+    attempt: Callable[[Scheduler], None], options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    records, effects, rows, metrics = outcome(in_runs, **options)
+    """In the expected attempts PostFilter is called for each pod that fits no node."""
+    records, effects, rows, metrics = outcome(attempt, **options)
+    monkeypatch.setattr(DefaultPreemption, "repetition", lambda _: Repetition.NONE)
     expected = outcome(one_by_one, **options)
     assert list(records) == list(expected[0])
     assert effects == expected[1]
@@ -149,27 +153,67 @@ def test_a_run_stays_out_of_the_domain_that_a_group_has_got_alone() -> None:
     assert place(*(f"late{n}" for n in range(20))) == {"large0", "large1"}
 
 
-def test_a_plugin_that_makes_no_promise_is_called_for_each_pod_that_fits_no_node() -> None:
-    called: list[str] = []
+class Answers(PostFilterPlugin):
+    """Says which call of PostFilter it is."""
 
-    class Counting(PostFilterPlugin):
-        name = "Counting"
+    name = "Answers"
+    longest = Repetition.NONE
 
-        def post_filter(
-            self, state: CycleState, pod: PodInfo, node_to_status: NodeToStatus
-        ) -> tuple[Nomination | None, Status | None]:
-            called.append(pod.name)
-            return None, unschedulable(f"call {len(called)}")
+    def setup(self) -> None:
+        self._call_count = 0
 
-    profile = {"plugins": {"postFilter": {"enabled": [{"name": "Counting"}]}}}
-    engine = Engine(profile=profile, classes=[Counting])
-    engine.add(*uneven_nodes())
-    names = [f"p{number:02}" for number in range(12)]
-    engine.add(*(waiting_pod(name, cpu="10") for name in names))
-    in_runs(engine.scheduler)
-    assert called == names
-    records = [each for each in engine.journal.records if isinstance(each, AttemptRecord)]
-    assert all(f" call {n}" in record.message for n, record in enumerate(records, 1))
+    def post_filter(
+        self, state: CycleState, pod: PodInfo, node_to_status: NodeToStatus
+    ) -> tuple[Nomination | None, Status | None]:
+        self._call_count += 1
+        return None, unschedulable(f"call {self._call_count}")
+
+    def repetition(self) -> Repetition:
+        return self.longest
+
+
+@pytest.mark.parametrize(
+    ("longest", "calls"),
+    [
+        (Repetition.NONE, [1, 2, 3, 4, 5, 6, 7]),
+        (Repetition.UNTIL_CHANGE, [1, 1, 1, 2, 3, 4, 4]),
+        (Repetition.UNTIL_OTHER_STATUSES, [1, 1, 1, 1, 1, 2, 2]),
+    ],
+)
+def test_equal_pods_share_an_answer_of_post_filter_as_long_as_the_plugin_promises(
+    longest: Repetition, calls: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pods are placed in between; after the last one a node lacks memory, too."""
+    monkeypatch.setattr(Answers, "longest", longest)
+    # No call is made for an attempt that records durations of plugins.
+    monkeypatch.setattr("bayplan.engine.runs.METRICS_SAMPLE", 0.0)
+    plugins = {"postFilter": {"disabled": [{"name": "*"}], "enabled": [{"name": "Answers"}]}}
+    engine = Engine(profile={"plugins": plugins}, classes=[Answers])
+    engine.add(*(node(f"n{number}", cpu=2, memory="4Gi") for number in range(3)))
+    messages: list[str] = []
+
+    def attempt(*names: str, **options: Any) -> None:
+        engine.journal.records.clear()
+        engine.add(*(waiting_pod(name, **options) for name in names))
+        in_runs(engine.scheduler)
+        records = [each for each in engine.journal.records if isinstance(each, AttemptRecord)]
+        assert [record.pod for record in records] == [f"default/{name}" for name in names]
+        messages.extend(record.message for record in records if record.message)
+
+    large: dict[str, Any] = {"cpu": "2", "memory": "3Gi"}
+    attempt("p0", "p1", "p2", cpu="500m", memory="100Mi", host_ports=[80])
+    for number in range(4):
+        attempt(f"start{number}", **large)
+    messages.clear()
+    attempt("a", "b", "c", **large)
+    attempt("p3", cpu="100m", memory="100Mi")
+    attempt("d", **large)
+    attempt("e", **large)
+    attempt("p4", cpu="100m", memory="2Gi")
+    attempt("f", "g", **large)
+    numbers = [int(message.rpartition(" call ")[2].rstrip(".")) for message in messages]
+    assert [number - numbers[0] + 1 for number in numbers] == calls
+    assert [message.count("1 Insufficient memory") for message in messages] == [0] * 5 + [1] * 2
 
 
 def test_no_pod_of_a_run_that_fits_no_node_is_lost_if_its_journal_cannot_be_written() -> None:
