@@ -429,13 +429,13 @@ class Runs:
         assert diagnosis is not None, "plugins rejected the pods"
         if diagnosis.post_filter_code is not None:
             run.framework.count_repeats(count - len(sampled))
-            observer = stopwatches["PostFilter"].observer(diagnosis.post_filter_code)
-            _add_idle([observer], count - len(sampled))
+            observed = stopwatches["PostFilter"].took[diagnosis.post_filter_code]
+            _add_idle([observed], count - len(sampled))
         seconds = (self._clock.now() - started_seconds) / count
         for observe in run.observers if seconds else ():
             for _ in pods:
                 observe(seconds)
-        idle = [stopwatches["Sign"].observer(Code.SUCCESS)]
+        idle = [stopwatches["Sign"].took[Code.SUCCESS]]
         _add_idle(idle if seconds else (*idle, *run.observers), count)
         return seconds
 

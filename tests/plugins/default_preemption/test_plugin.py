@@ -90,6 +90,16 @@ def test_a_search_without_candidates_is_cached_until_a_row_changes() -> None:
     assert over.attempt(HIGH).nominated == "n2"
 
 
+def test_a_group_that_comes_with_a_lower_priority_than_its_pods_ends_a_cached_search() -> None:
+    """No row of a node changes."""
+    spec = {"schedulingGroup": {"podGroupName": "g"}}
+    over = scene(node("n1", cpu=2), pod("a", node="n1", cpu=2, priority=10, spec=spec))
+    preemptor = pod("p", cpu=2, priority=5)
+    assert over.attempt(preemptor).nominated == ""
+    over.put_group("g", priority=1, disruptionMode={"all": {}})
+    assert over.attempt(preemptor).nominated == "n1"
+
+
 def test_a_preemptor_stays_out_of_the_queue_until_its_victims_are_evicted() -> None:
     over = scene(node("n1", cpu=2), pod("low", cpu=2, node="n1"))
     over.attempt(HIGH)

@@ -277,7 +277,12 @@ class DefaultPreemption(
         nodes = snapshot.nodes
         codes = node_to_status.codes(nodes)
         hopeless = self._hopeless.get(pod.shape)
-        if hopeless is not None and _is_unchanged(hopeless, snapshot, codes):
+        if (
+            hopeless is not None
+            and _is_unchanged(hopeless, snapshot, codes)
+            # An object of a group may have changed the priorities of pods.
+            and Units(self.handle.group_trees, nodes).are_single
+        ):
             return _NOBODY, unschedulable(hopeless.message)
         findings = self.find(state, pod, codes)
         batch = findings.candidates
