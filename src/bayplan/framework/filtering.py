@@ -227,14 +227,6 @@ class FilterOutcome(Feasibility):
         if after is not None:
             self.feasible = after
 
-    def only_verdict(self) -> tuple[Verdict, Rows] | None:
-        """The verdict that all rejected nodes share, and their positions. None: there is none, or
-        there are several."""
-        if len(self.entries) != 1 or self.entries[0].codes is not None:
-            return None
-        entry = self.entries[0]
-        return ((entry.code, entry.reasons),), entry.positions
-
     def evaluate(self, plugin: str, call: CallFilter, state: CycleState, pod: PodInfo) -> None:
         """Call one plugin's Filter, and add its result."""
         try:

@@ -172,10 +172,10 @@ class CachedFilterResults(RowCache):
     def learn(self, rows: Rows, outcome: FilterOutcome) -> None:
         """Cache what the plugin answered for these rows."""
         self.marks[rows] = PASSES
-        only = outcome.only_verdict()
-        if only is not None:
-            verdict, positions = only
-            self.marks[rows[positions]] = self._number(verdict)
+        if len(outcome.entries) == 1 and outcome.entries[0].codes is None:
+            entry = outcome.entries[0]
+            number = self._number(((entry.code, entry.reasons),))
+            self.marks[rows[entry.positions]] = number
             return
         for position, verdict in verdicts_of(outcome).items():
             self.learn_one(int(rows[position]), verdict)

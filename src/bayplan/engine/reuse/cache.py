@@ -567,10 +567,9 @@ def mismatches(
 def _ids_of(results: CachedFilterResults, outcome: FilterOutcome) -> Rows:
     """intp[nodes]: the numbers of the verdicts; -1 for a verdict that no node had so far."""
     numbers = np.full(len(outcome.nodes), PASSES, np.intp)
-    only = outcome.only_verdict()
-    if only is not None:
-        verdict, positions = only
-        numbers[positions] = results.number_of(verdict)
+    if len(outcome.entries) == 1 and outcome.entries[0].codes is None:
+        entry = outcome.entries[0]
+        numbers[entry.positions] = results.number_of(((entry.code, entry.reasons),))
         return numbers
     for position, verdict in verdicts_of(outcome).items():
         numbers[position] = results.number_of(verdict)
