@@ -31,7 +31,7 @@ _NAMES = {
         NormalizeScorePlugin PermitPlugin PlacementAssignments PlacementGeneratePlugin
         JointPlacementScore PlacementScorePlugin Plugin PluginArgs PodGroupPostFilterPlugin
         PostBindPlugin PostFilterPlugin PreBindPlugin PreEnqueuePlugin PreFilterExtensions
-        PreFilterPlugin PreScorePlugin
+        PreFilterPlugin PreScorePlugin Repetition
         QueueSortPlugin ReservePlugin RowFilter RowScore ScalarFilterPlugin
         ScalarScorePlugin ScorePlugin SignPlugin
     """,
