@@ -75,6 +75,7 @@ from bayplan.framework.plugin import (
     PreFilterExtensions as PreFilterExtensions,
     PreFilterPlugin as PreFilterPlugin,
     PreScorePlugin as PreScorePlugin,
+    Repetition as Repetition,
     QueueSortPlugin as QueueSortPlugin,
     ReservePlugin as ReservePlugin,
     RowFilter as RowFilter,
