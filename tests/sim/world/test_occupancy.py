@@ -1,6 +1,7 @@
 """What placed pods use is computed from the API server's objects alone."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
@@ -38,32 +39,39 @@ def key_of(name: str) -> Any:
     return object_key(POD, "default", name)
 
 
-def test_a_pod_uses_its_requests_and_one_pod_slot() -> None:
-    _, occupancy = cluster_with(node("n1"), placed("a", "1500m"), placed("b", "500m"))
-    assert occupancy.used["n1"] == {"cpu": 2000, "pods": 2}
-
-
-def test_a_pending_pod_uses_nothing() -> None:
-    _, occupancy = cluster_with(node("n1"), pod("a"))
-    assert not occupancy.used["n1"]
-
-
-def test_a_finished_pod_uses_nothing() -> None:
-    cluster, occupancy = cluster_with(node("n1"), placed("a"))
-    cluster.end_pod(key_of("a"))
-    assert not any(occupancy.used["n1"].values())
-
-
-def test_a_deleted_pod_uses_nothing() -> None:
-    cluster, occupancy = cluster_with(node("n1"), placed("a"), placed("b"))
-    cluster.delete(key_of("a"))
-    assert occupancy.used["n1"] == {"cpu": 1000, "pods": 1}
-
-
-def test_a_status_update_of_a_pod_is_not_counted_again() -> None:
-    cluster, occupancy = cluster_with(node("n1"), placed("a"))
-    cluster.update(placed("a", labels={"new": "label"}))
-    assert occupancy.used["n1"] == {"cpu": 1000, "pods": 1}
+@pytest.mark.parametrize(
+    ("pods", "change", "used"),
+    [
+        pytest.param(
+            [placed("a", "1500m"), placed("b", "500m")],
+            lambda _: None,
+            {"cpu": 2000, "pods": 2},
+            id="requests and one slot each",
+        ),
+        pytest.param([pod("a")], lambda _: None, {}, id="a pending pod uses nothing"),
+        pytest.param(
+            [placed("a")], lambda one: one.end_pod(key_of("a")), {}, id="nor does a finished pod"
+        ),
+        pytest.param(
+            [placed("a"), placed("b")],
+            lambda one: one.delete(key_of("a")),
+            {"cpu": 1000, "pods": 1},
+            id="nor does a deleted pod",
+        ),
+        pytest.param(
+            [placed("a")],
+            lambda one: one.update(placed("a", labels={"new": "label"})),
+            {"cpu": 1000, "pods": 1},
+            id="an updated pod counts once",
+        ),
+    ],
+)
+def test_pods_on_a_node_use_their_requests(
+    pods: list[Content], change: Callable[[EmbeddedCluster], object], used: dict[str, int]
+) -> None:
+    cluster, occupancy = cluster_with(node("n1"), *pods)
+    change(cluster)
+    assert +occupancy.used["n1"] == used
 
 
 def test_the_usage_of_a_pod_is_computed_from_its_requests() -> None:
