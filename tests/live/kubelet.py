@@ -78,3 +78,9 @@ def ready_node(name: str, *, room: Object | None = None, **options: Any) -> Obje
     offered = {**content["status"]["allocatable"], **(room or {})}
     status = {"allocatable": offered, "capacity": offered, "conditions": [READY]}
     return {**content, "status": status}
+
+
+def large_nodes(count: int, cpu: int = 64) -> list[Object]:
+    return [
+        ready_node(f"n{number:02}", cpu=cpu, memory="256Gi", pods=500) for number in range(count)
+    ]

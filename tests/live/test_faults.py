@@ -9,7 +9,7 @@ from bayplan.adapters.live.client import ClientOptions
 from bayplan.clock import RealClock
 from bayplan.ports import GoneError, WatchEvent
 from tests.live.control_plane import ControlPlane
-from tests.live.kubelet import ready_node
+from tests.live.kubelet import large_nodes, ready_node
 from tests.live.proxy import Faults, Proxy
 from tests.live.world import Running, SchedulerOptions, World, scenario, small_pod
 
@@ -22,12 +22,6 @@ HASTY = ClientOptions(qps=-1, answer_seconds=5)
 
 def proxy(control_plane: ControlPlane, seed: int = 1, faults: Faults = NO_FAULTS) -> Proxy:
     return Proxy(control_plane.port, control_plane.client_ssl_context(), seed, faults)
-
-
-def nodes(count: int, cpu: int = 64) -> list[dict[str, object]]:
-    return [
-        ready_node(f"n{number:02}", cpu=cpu, memory="256Gi", pods=500) for number in range(count)
-    ]
 
 
 async def check_all_bound(world: World, running: Running, count: int) -> None:
@@ -43,7 +37,7 @@ async def check_all_bound(world: World, running: Running, count: int) -> None:
 async def test_an_api_server_is_killed_and_restarted(
     world: World, control_plane: ControlPlane
 ) -> None:
-    await world.add_nodes(*nodes(10))
+    await world.add_nodes(*large_nodes(10))
     async with world.scheduler() as running:
         await world.add_pods(*(small_pod(f"a{number:03}") for number in range(300)))
         await world.until_bound_count(50)
@@ -74,7 +68,7 @@ def recorded_expiries(running: Running, monkeypatch: pytest.MonkeyPatch) -> list
 async def test_changes_during_a_compaction_are_reconciled(
     world: World, control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await world.add_nodes(*nodes(3), ready_node("goes", cpu=1))
+    await world.add_nodes(*large_nodes(3), ready_node("goes", cpu=1))
     async with proxy(control_plane) as network:
         options = SchedulerOptions(server=network.url)
         async with world.scheduler(options) as running:
@@ -100,7 +94,7 @@ async def test_changes_during_a_compaction_are_reconciled(
 async def test_a_stalled_watch_is_detected_and_restarted(
     world: World, control_plane: ControlPlane
 ) -> None:
-    await world.add_nodes(*nodes(2))
+    await world.add_nodes(*large_nodes(2))
     async with proxy(control_plane) as network:
         options = SchedulerOptions(server=network.url, client=HASTY, silence_seconds_max=3)
         async with world.scheduler(options) as running:
@@ -117,7 +111,7 @@ async def test_a_stalled_watch_is_detected_and_restarted(
 async def test_two_thousand_pods_are_placed_over_a_failing_network(
     world: World, control_plane: ControlPlane, seed: int
 ) -> None:
-    await world.add_nodes(*nodes(50, cpu=16))
+    await world.add_nodes(*large_nodes(50, cpu=16))
     async with proxy(control_plane, seed, Faults()) as network:
         options = SchedulerOptions(server=network.url, client=HASTY, seed=seed)
         async with world.scheduler(options) as running:
@@ -135,7 +129,7 @@ async def test_two_thousand_pods_are_placed_over_a_failing_network(
 async def test_a_binding_with_a_lost_answer_is_read_back_and_not_repeated(
     world: World, control_plane: ControlPlane
 ) -> None:
-    await world.add_nodes(*nodes(2))
+    await world.add_nodes(*large_nodes(2))
     async with (
         proxy(control_plane) as network,
         world.scheduler(SchedulerOptions(server=network.url)) as running,
@@ -154,7 +148,7 @@ async def test_a_binding_with_a_lost_answer_is_read_back_and_not_repeated(
 @scenario()
 async def test_a_pod_bound_by_another_scheduler_is_not_bound_again(world: World) -> None:
     """The server refuses the second binding with 409; both schedulers then agree."""
-    await world.add_nodes(*nodes(20))
+    await world.add_nodes(*large_nodes(20))
     async with world.scheduler() as first, world.scheduler(SchedulerOptions(seed=2)) as second:
         await world.add_pods(*(small_pod(f"p{number:02}") for number in range(60)))
         await world.until_bound_count(60)
@@ -168,7 +162,7 @@ async def test_a_pod_bound_by_another_scheduler_is_not_bound_again(world: World)
 async def test_a_pod_deleted_during_its_binding_leaves_no_state(
     world: World, control_plane: ControlPlane
 ) -> None:
-    await world.add_nodes(*nodes(2))
+    await world.add_nodes(*large_nodes(2))
     async with (
         proxy(control_plane) as network,
         world.scheduler(SchedulerOptions(server=network.url)) as running,
@@ -223,7 +217,7 @@ class JumpingClock:
 @scenario()
 async def test_a_clock_that_jumps_loses_no_pod(world: World) -> None:
     clock = JumpingClock()
-    await world.add_nodes(*nodes(2), ready_node("full", cpu=1))
+    await world.add_nodes(*large_nodes(2), ready_node("full", cpu=1))
     async with world.scheduler(SchedulerOptions(clock=clock)) as running:
         await world.add_pods(
             small_pod("never", cpu="100"), *(small_pod(f"a{n}") for n in range(50))

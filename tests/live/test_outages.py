@@ -7,7 +7,7 @@ import pytest
 from bayplan.adapters.live.client import ClientOptions
 from tests.live.control_plane import ControlPlane
 from tests.live.failing_server import AnswerFaults, FailingServer
-from tests.live.kubelet import ready_node
+from tests.live.kubelet import large_nodes
 from tests.live.world import SchedulerOptions, World, scenario, small_pod
 
 pytestmark = pytest.mark.timeout(400)
@@ -17,17 +17,11 @@ PAUSE_SECONDS = 20
 HASTY = ClientOptions(qps=-1, answer_seconds=5)
 
 
-def nodes(count: int) -> list[dict[str, object]]:
-    return [
-        ready_node(f"n{number:02}", cpu=64, memory="256Gi", pods=500) for number in range(count)
-    ]
-
-
 @scenario()
 async def test_all_pods_are_placed_after_etcd_was_paused_for_20_seconds(
     world: World, control_plane: ControlPlane
 ) -> None:
-    await world.add_nodes(*nodes(10))
+    await world.add_nodes(*large_nodes(10))
     async with world.scheduler(SchedulerOptions(client=HASTY)) as running:
         await world.add_pods(*(small_pod(f"a{number:03}") for number in range(300)))
         await world.until_bound_count(50)
@@ -44,7 +38,7 @@ async def test_all_pods_are_placed_after_etcd_was_paused_for_20_seconds(
 async def test_five_hundred_pods_are_placed_although_requests_are_refused_cut_and_delayed(
     world: World, control_plane: ControlPlane, seed: int
 ) -> None:
-    await world.add_nodes(*nodes(10))
+    await world.add_nodes(*large_nodes(10))
     trust = control_plane.client_ssl_context()
     server = FailingServer(control_plane.port, trust, seed, AnswerFaults())
     async with server.running():
