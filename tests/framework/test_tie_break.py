@@ -86,9 +86,9 @@ def test_a_tie_break_plugin_gets_the_tied_nodes_and_may_return_any_number() -> N
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        pytest.param(scores(1, 2), "call returned int64[2]; wanted int64[3]", id="too few"),
+        pytest.param(scores(1, 2), "tie_break returned int64[2]; wanted int64[3]", id="too few"),
         pytest.param(
-            None, "call returned nothing (is a return missing?); wanted int64[3]", id="nothing"
+            None, "tie_break returned nothing (is a return missing?); wanted int64[3]", id="nothing"
         ),
         pytest.param(ValueError("boom"), "ValueError: boom", id="it raises"),
     ],
