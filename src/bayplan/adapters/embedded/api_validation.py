@@ -91,6 +91,7 @@ from bayplan.problems import Problem, joined, not_a_text, shown, wrong
 
 _MSGSPEC_PLACE = re.compile(r"(?P<said>.*?)(?: - at `(?P<path>[^`]*)`)?")
 _EXPECTED = re.compile(r"Expected `(?P<wanted>[^`]*)`, got `(?P<found>[^`]*)`")
+_BOUND = re.compile(r"Expected `int` (?P<sign><=|>=) (?P<limit>-?\d+)")
 _TYPE_WORDS = {
     "array": "a list",
     "bool": "true or false",
@@ -116,10 +117,16 @@ def of_decoding(failure: DecodeError, content: Any) -> Problem:
     assert parts is not None
     path = (parts["path"] or "").rpartition("$")[2].removeprefix(".")
     expected = _EXPECTED.search(parts["said"])
+    if expected is None and (bound := _BOUND.search(parts["said"])) is not None:
+        path, value = _culprit(content, path, lambda each: not _fits(each))
+        text = "a number" if isinstance(value, dict | list) or value is None else shown(value)
+        return Problem(
+            path, f"found {text}, wanted a whole number {bound['sign']} {bound['limit']}"
+        )
     if expected is None:
         return Problem(path, parts["said"])
     types = [word for word in expected["wanted"].split(" | ") if word != "null"]
-    path, value = _culprit(content, path, types)
+    path, value = _culprit(content, path, lambda each: _TYPE_NAMES.get(type(each)) not in types)
     if types == ["str"] and value is not None:
         return not_a_text(path, value)
     text = shown(value) if value is not None else _TYPE_WORDS.get(expected["found"], "nothing")
@@ -127,7 +134,12 @@ def of_decoding(failure: DecodeError, content: Any) -> Problem:
     return Problem(path, f"found {text}, wanted {expected_types}")
 
 
-def _culprit(content: Any, path: str, types: list[str]) -> tuple[str, Any]:
+def _fits(value: Any) -> bool:
+    """Whether a number has 64 bits."""
+    return not isinstance(value, int) or -(2**63) <= value < 2**63
+
+
+def _culprit(content: Any, path: str, is_wrong: Callable[[Any], bool]) -> tuple[str, Any]:
     """(path, value) of the wrong field. For members of a mapping, the decoder does not name the
     key."""
     if not path.endswith("[...]"):
@@ -136,7 +148,7 @@ def _culprit(content: Any, path: str, types: list[str]) -> tuple[str, Any]:
     members = _value_at(content, path)
     if isinstance(members, dict):
         for name, value in members.items():
-            if _TYPE_NAMES.get(type(value)) not in types:
+            if is_wrong(value):
                 return joined(path, str(name)), value
     return path, members
 

@@ -85,6 +85,8 @@ def read_sources(sources: Iterable[InputSource], errors: InputErrors) -> list[Pa
             parts += _parsed(path.content, path.place, errors)
         elif path == STANDARD_INPUT:
             parts += _parsed(sys.stdin.buffer.read(), "standard input", errors)
+        elif path == "":
+            errors.add('""', f"found nothing, wanted a file, a folder or {STANDARD_INPUT}")
         elif Path(path).is_dir():
             parts += _Folder(Path(path), errors).parts()
         else:
@@ -107,7 +109,8 @@ def _content(path: Path, errors: InputErrors, *, is_named: bool = True) -> bytes
         return path.read_bytes() if is_named else read_regular_file(path, _BYTES_MAX)
     except (OSError, ValueError) as problem:
         reason = getattr(problem, "strerror", None) or str(problem)
-        errors.add(str(path), f"cannot be read: {reason}")
+        link = f"; it is a link to {path.readlink()}" if path.is_symlink() else ""
+        errors.add(str(path), f"cannot be read: {reason}{link}")
         return None
 
 
