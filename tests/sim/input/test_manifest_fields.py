@@ -4,6 +4,7 @@ tests/live/test_validation.py compares the verdicts and the words with a real ku
 """
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -99,3 +100,21 @@ def test_all_problems_of_a_file_are_one_message() -> None:
         "spec.containers[0].args[0]",
         "metadata.annotations.bayplan.dev/duration",
     ]
+
+
+@pytest.mark.parametrize("number", [10**30, -(10**30)])
+def test_a_number_beyond_64_bits_is_named_with_its_field(number: int) -> None:
+    (line,) = refusals(pod(requests={"example.com/a": number}))
+    assert line.startswith("spec.containers[0].resources.requests.example.com/a: found ")
+    assert f"{number}, wanted a whole number" in line
+
+
+def test_an_empty_path_is_not_the_present_folder_and_a_broken_link_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").symlink_to("nowhere.yaml")
+    with pytest.raises(InputError) as problem:
+        load_inputs(["", str(tmp_path)])
+    empty, broken = problem.value.lines
+    assert empty == '"": found nothing, wanted a file, a folder or -'
+    assert broken.endswith(
+        "cannot be read: No such file or directory; it is a link to nowhere.yaml"
+    )
