@@ -213,3 +213,13 @@ def test_a_scenario_may_patch_an_odd_object_but_not_make_it_worse(tmp_path: Path
     assert bayplan("simulate", dump, good).exit_code == 0
     bad = write_objects(tmp_path / "bad.json", scenario({"taints": [{"key": "a b"}]}))
     assert all("taints[0]" in line for line in refusal("simulate", dump, bad))
+
+
+@pytest.mark.parametrize("kind", ["ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"])
+@pytest.mark.parametrize("value", ["x", ["x"], {"devices": "x"}, {"devices": {"requests": ["x"]}}])
+def test_an_older_version_with_values_of_the_wrong_type_is_no_defect(
+    kind: str, value: object, tmp_path: Path
+) -> None:
+    claim = api_object(f"resource.k8s.io/v1beta1 {kind}", "odd", "default", spec=value)
+    result = bayplan("why", "--all-pending", dump_with(tmp_path, stored(claim)))
+    assert result.exit_code in (0, 1, 2)

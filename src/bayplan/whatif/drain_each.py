@@ -277,8 +277,7 @@ def _no_domain(model: ClusterModel, which: Departures) -> str:
     if unknown is None:
         return "no node has all of these labels"
     hint = suggestion(unknown, keys)
-    option = "--topology-key" if unknown == which.topology_key else "-l"
-    return f"{option}: no node has the label {unknown}" + (f"; {hint}" if hint else "")
+    return f"no node has the label {unknown}" + (f"; {hint}" if hint else "")
 
 
 #: The sort keys. The departures come in the natural order of their names, and equal ones keep that

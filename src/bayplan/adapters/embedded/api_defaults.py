@@ -48,32 +48,38 @@ def _renamed(version: str) -> Callable[[Content], Content]:
 def _from_first_beta(content: Content) -> Content:
     """In v1beta1 a request has the fields of ``exactly``, and a device has its content in
     ``basic``."""
-    spec = content.get("spec") or {}
-    kind = content.get("kind")
+    spec: Any = content.get("spec") or {}
+    kind = content.get("kind") if isinstance(spec, dict) else None
     if kind == "ResourceClaim":
         spec = _claim_spec(spec)
     elif kind == "ResourceClaimTemplate":
         spec = {**spec, "spec": _claim_spec(spec.get("spec") or {})}
     elif kind == "ResourceSlice":
-        devices = [_device(device) for device in spec.get("devices") or ()]
-        spec = {**spec, "devices": devices}
+        devices = spec.get("devices") or []
+        if isinstance(devices, list):
+            spec = {**spec, "devices": [_device(device) for device in devices]}
     return {**content, "apiVersion": f"{_DEVICES}/v1", "spec": spec}
 
 
-def _claim_spec(spec: Mapping[str, Any]) -> Content:
-    devices = spec.get("devices") or {}
+def _claim_spec(spec: Any) -> Any:
+    """Values of the wrong type stay: the decoder reports them."""
+    devices = (spec.get("devices") or {}) if isinstance(spec, dict) else None
+    if not isinstance(devices, dict) or not isinstance(devices.get("requests") or [], list):
+        return spec
     requests = [_versioned_request(request) for request in devices.get("requests") or ()]
     return {**spec, "devices": {**devices, "requests": requests}}
 
 
-def _versioned_request(request: Content) -> Content:
-    if "exactly" in request or "firstAvailable" in request:
+def _versioned_request(request: Any) -> Any:
+    if not isinstance(request, dict) or "exactly" in request or "firstAvailable" in request:
         return request
     exactly = {key: value for key, value in request.items() if key != "name"}
     return {"name": request.get("name"), "exactly": exactly}
 
 
-def _device(device: Content) -> Content:
+def _device(device: Any) -> Any:
+    if not isinstance(device, dict) or not isinstance(device.get("basic") or {}, dict):
+        return device
     members = {key: value for key, value in device.items() if key != "basic"}
     return {**members, **(device.get("basic") or {})}
 

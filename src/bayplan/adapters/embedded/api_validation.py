@@ -175,22 +175,27 @@ def _claim(claim: ResourceClaim) -> Iterator[Problem]:
     return _devices(claim.spec.devices, "spec.devices")
 
 
-def _claim_template(content: Content) -> Iterator[Problem]:
+def _unreadable_template(content: Content) -> list[Problem]:
     """A template itself is not decoded; the spec of its claims is."""
     spec = content.get("spec")
-    inner: Content = {
-        "metadata": {},
-        "spec": spec.get("spec", {}) if isinstance(spec, dict) else None,
-    }
-    if not isinstance(inner["spec"], dict):
-        yield wrong("spec.spec", inner["spec"], "the spec of the claims that it makes")
-        return
+    inner: Any = spec.get("spec", {}) if isinstance(spec, dict) else None
+    if not isinstance(inner, dict):
+        return [wrong("spec.spec", inner, "the spec of the claims that it makes")]
+    claim: Content = {"metadata": {}, "spec": inner}
     try:
-        problems = list(_claim(cast(ResourceClaim, decode(RESOURCE_CLAIM, inner))))
+        decode(RESOURCE_CLAIM, claim)
     except DecodeError as failure:
-        problems = [of_decoding(failure, inner)]
-    for problem in problems:
-        yield problem.under("spec")
+        return [of_decoding(failure, claim).under("spec")]
+    return []
+
+
+def _claim_template(content: Content) -> Iterator[Problem]:
+    unreadable = _unreadable_template(content)
+    yield from unreadable
+    if not unreadable:
+        claim: Content = {"metadata": {}, "spec": content["spec"].get("spec", {})}
+        for problem in _claim(cast(ResourceClaim, decode(RESOURCE_CLAIM, claim))):
+            yield problem.under("spec")
 
 
 def _device_class(device_class: DeviceClass) -> Iterator[Problem]:
@@ -394,6 +399,8 @@ def unreadable_problems(kind: str, content: Content) -> list[Problem]:
         decoded: Any = decode(kind, content)
     except DecodeError as failure:
         return [of_decoding(failure, content)]
+    if kind == RESOURCE_CLAIM_TEMPLATE:
+        return _unreadable_template(content)
     quantities = _UNREADABLE.get(kind)
     return [] if quantities is None else list(quantities(decoded))
 
