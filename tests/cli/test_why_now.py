@@ -205,7 +205,7 @@ def test_all_pods_that_wait_are_grouped(files: Path) -> None:
         (("a", "-l", "x=y"), "--selector: wanted --all-pending with it"),
         (("--all-pending", "-A", "-n", "x"), "found -A and -n, wanted one of them"),
         (("--all-pending", "--run", "x"), "--run: found --all-pending, which is about a cluster"),
-        (("--all-pending", "-l", "a b"), "-l: unable to parse"),
+        (("--all-pending", "-l", "a b"), '-l: found "a b", wanted labels'),
     ],
 )
 def test_wrong_options_of_all_pods_are_refused(arguments: tuple[str, ...], problem: str) -> None:

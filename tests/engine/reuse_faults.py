@@ -12,7 +12,6 @@ import pytest
 
 from bayplan.engine.pinned_node import PinnedNode
 from bayplan.engine.ranking.evaluation_plan import WeightedScore
-from bayplan.engine.ranking.node_cells import NodeCells
 from bayplan.engine.ranking.node_feasibility import FEASIBLE, NodeFeasibility
 from bayplan.engine.ranking.ranked_nodes import RankedNodes
 from bayplan.engine.ranking.row_cache import RowCache
@@ -292,16 +291,6 @@ def a_run_does_not_see_its_own_pods(patch: pytest.MonkeyPatch) -> Fault:
     return no_fault
 
 
-def cells_do_not_count_the_pods_of_a_run(patch: pytest.MonkeyPatch) -> Fault:
-    """A run of pods that are counted by domain chooses as if the pods before were not counted."""
-
-    def deaf(cells: NodeCells, *_: object) -> None:
-        cells.generation += 1
-
-    patch.setattr(NodeCells, "move", deaf)
-    return no_fault
-
-
 def what_a_run_leaves_comes_last(patch: pytest.MonkeyPatch) -> Fault:
     """Pods that a run does not come to go behind the pods that wait."""
 
@@ -371,7 +360,6 @@ FAULTS: tuple[Plant, ...] = (
     a_run_goes_on_too_long,
     a_run_does_not_catch_up,
     a_run_does_not_see_its_own_pods,
-    cells_do_not_count_the_pods_of_a_run,
     what_a_run_leaves_comes_last,
     a_pinned_node_is_not_evaluated_again,
     all_nodes_take_the_pods_of_a_daemon_set,

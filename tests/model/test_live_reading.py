@@ -132,6 +132,44 @@ def test_a_simulation_runs_on_the_complete_objects_of_a_server() -> None:
     assert move.replacement != move.pod
 
 
+@pytest.mark.parametrize(
+    ("path", "content", "left_out", "consequence"),
+    [
+        (
+            "/api/v1/namespaces/shop/pods/odd",
+            {"metadata": {"name": "odd", "namespace": "shop"}, "spec": {"containers": 5}},
+            ObjectKey(POD, "shop", "odd"),
+            "no answer counts it",
+        ),
+        (
+            "/api/v1/nodes/odd",
+            {"metadata": {"name": "odd"}, "spec": {"taints": "none"}},
+            ObjectKey(NODE, "", "odd"),
+            "no pod is placed on it, and its pods are on a node that the input lacks",
+        ),
+    ],
+    ids=["pod", "node"],
+)
+def test_an_object_that_cannot_be_decoded_is_left_out_and_named(
+    path: str, content: Content, left_out: ObjectKey, consequence: str
+) -> None:
+    server = server_of()
+    server.objects[path] = content
+    picture = read(server)
+    assert [each.metadata.name for each in (*picture.of(NODE), *picture.of(POD))] == ["n1", "p"]
+    assert [key for key, _ in picture.left_out] == [left_out]
+    [note] = picture.notes
+    assert note.startswith(f"{left_out} is left out, for it cannot be read (")
+    assert note.endswith(f"): {consequence}")
+
+
+def test_a_list_of_what_has_no_name_is_no_answer_of_an_api_server() -> None:
+    server = server_of()
+    server.objects[POD_PATH] = {"metadata": {"namespace": "default"}, "spec": {"containers": 5}}
+    with pytest.raises(UnreadableAnswerError):
+        read(server)
+
+
 def test_a_kind_that_may_not_be_listed_is_named() -> None:
     objects = read(server_of(forbidden=["list persistentvolumes"]))
     assert objects.unreadable == {PERSISTENT_VOLUME: "user cannot list /api/v1/persistentvolumes"}

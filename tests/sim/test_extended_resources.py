@@ -161,7 +161,7 @@ def test_too_few_devices_are_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     def with_one(**fields: Any) -> ExactDeviceRequest:
         return ExactDeviceRequest(**{**fields, "count": 1})
 
-    monkeypatch.setattr(extended, "ExactDeviceRequest", with_one)
+    monkeypatch.setattr(extended.device_objects, "ExactDeviceRequest", with_one)
     text = r"container c requests 2 example\.com/gpu, and its claim \S+ has 1 devices for it"
     with pytest.raises(InvariantBroken, match=text):
         simulate(node("n1"), gpu_class(), devices_of("n1", "d0", "d1"), requesting("a", 2))

@@ -373,6 +373,7 @@ class Runs:
         if (
             not count
             or failed is None
+            or self._end.is_observed
             or run.failed_summary is not ranking.feasibility.summary()
             or in_flight.marks[first.pod.uid] != in_flight.recorded_count
         ):

@@ -39,14 +39,15 @@ from bayplan.config.cluster_version import NOTHING_REPORTED
 from bayplan.model.cluster_kinds import CHANGED_KINDS, NEEDED, ClusterKinds, cluster_kinds
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.picture import ClusterPicture
-from bayplan.objects.keys import Content, ObjectKey, key_of_metadata
+from bayplan.objects.keys import Content, ObjectKey, key_of_metadata, object_key
 from bayplan.objects.object_store import ObjectStore
 from bayplan.plugins.registry import Registry
 from bayplan.ports import ApiError, GoneError
-from bayplan.problems import shown
+from bayplan.problems import Problem, shown
 from bayplan.profile.dry_start import declared_fields
 from bayplan.rng import stream
 from bayplan.sim.input.controller_kinds import CONTROLLERS
+from bayplan.sim.input.stored_objects import StoredObjects
 
 T = TypeVar("T")
 
@@ -61,7 +62,7 @@ _OWNERS_MAX = 4
 @final
 class ClusterLists:
     """Lists of the kinds of a cluster. `unreadable` has the kinds that the user may not list, and
-    the reasons of the server."""
+    the reasons of the server; `stored` the objects that cannot be decoded, which are left out."""
 
     def __init__(
         self,
@@ -77,6 +78,7 @@ class ClusterLists:
         self._originals = originals
         self._lanes = asyncio.Semaphore(CONNECTIONS_MAX)
         self.unreadable: dict[str, str] = {}
+        self.stored = StoredObjects()
 
     async def objects(self, resource: Resource) -> Iterable[ApiObject]:
         """All objects of a kind. Raises ApiError if nodes or pods cannot be listed."""
@@ -110,7 +112,15 @@ class ClusterLists:
 
     def _reader(self, resource: Resource) -> KindReader:
         kind = resource.kind
-        options = ReadingOptions(declared=self._declared.get(kind, ()), originals=self._originals)
+
+        def leave_out(content: Content, reason: str) -> None:
+            meta = content["metadata"]
+            key = object_key(kind, meta.get("namespace") or "", meta["name"])
+            self.stored.leave_out(str(key), [Problem("", reason)], key, content)
+
+        options = ReadingOptions(
+            declared=self._declared.get(kind, ()), originals=self._originals, leave_out=leave_out
+        )
         return KindReader(self._client, resource, stream(0, kind), options)
 
 
@@ -201,6 +211,8 @@ class _ModelBuilder:
             unreadable=MappingProxyType(dict(sorted(self._lists.unreadable.items()))),
             source=self._kinds.name,
             reported=self.reported,
+            left_out=tuple(self._lists.stored.left_out.items()),
+            notes=tuple(self._lists.stored.notes()),
             epoch_seconds=RealClock().epoch_seconds(),
         )
 

@@ -102,6 +102,7 @@ def templates(draw: st.DrawFn) -> PodOptions:
 numbers = st.integers(0, 50)
 steps = st.one_of(
     *(st.tuples(st.just("pods come"), numbers, st.sampled_from((1, 3, 6, 9))) for _ in range(6)),
+    *(st.tuples(st.just("a run comes"), numbers, st.sampled_from((3, 6, 9))) for _ in range(3)),
     st.tuples(st.just("a pod is on a node"), numbers, numbers),
     st.tuples(st.just("a pod goes"), numbers, numbers),
     st.tuples(st.just("a pod begins to terminate"), numbers, numbers),
@@ -117,7 +118,7 @@ class World:
     """The pair, and what it knows."""
 
     def __init__(self, tally: Counter[str], pods: Sequence[PodOptions], node_count: int) -> None:
-        self.pair = Pair(tally, is_plain=True, has_keys=False, bytes_max=1 << 26)
+        self.pair = Pair(tally, is_plain=True, has_keys=False, bytes_max=1 << 26, refuses=False)
         self._templates = pods
         self._nodes: dict[str, dict[str, Any]] = {}
         self._pods: dict[str, PodOptions] = {}
@@ -140,6 +141,14 @@ class World:
         self._pods[name] = PodOptions(**{**self._templates[number % len(self._templates)], **more})
         self.pair.pod(EventType.ADDED, api_pod(name, **self._pods[name]))
 
+    def _add_run(self, number: int, count: int) -> None:
+        """The first pod gets a cycle. The equal pods behind it are placed together."""
+        for _ in range(count):
+            self._add_pod(number)
+        for _ in range(count):
+            self.pair.schedule_run(count, is_watched=False)
+        self._schedule(0)
+
     def play(self, what: str, number: int, other: int) -> None:
         names = sorted(self._nodes)
         name = names[other % len(names)]
@@ -148,6 +157,8 @@ class World:
             for _ in range(other):
                 self._add_pod(number)
                 self._schedule(1)
+        elif what == "a run comes":
+            self._add_run(number, other)
         elif what == "a pod is on a node":
             self._add_pod(number, node=name)
         elif what == "a pod goes" and placed:
@@ -205,8 +216,17 @@ def tally(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         return result
 
     monkeypatch.setattr(NodeCells, "answer", counted)
+    move = NodeCells.move
+
+    def moved(self: NodeCells, row: int, steps: Sequence[int]) -> None:
+        counts["moves of runs"] += 1
+        move(self, row, steps)
+
+    monkeypatch.setattr(NodeCells, "move", moved)
     monkeypatch.setattr(reuse_entry, "_CELLS_PATIENCE_MIN", 0)
     monkeypatch.setattr(reuse_entry, "_CELLS_PATIENCE_MAX", 0)
+    # There are few pods on few nodes; everything is cached anyway.
+    monkeypatch.setattr("bayplan.engine.reuse.cache._BALANCE_MAX", 10**9)
     return counts
 
 
@@ -249,6 +269,7 @@ def test_cells_change_no_decision(
     monkeypatch.setattr(node_cells, "FEW_DOMAINS", few_domains)
     _play(tally, SEQUENCES)
     assert tally["answers"] > depth(5, 20), tally
+    assert tally["moves of runs"] > depth(5, 20), tally
 
 
 def a_count_stays(patch: pytest.MonkeyPatch) -> None:
@@ -259,6 +280,15 @@ def a_count_stays(patch: pytest.MonkeyPatch) -> None:
 def a_node_stays_in_its_cell(patch: pytest.MonkeyPatch) -> None:
     """The counts of a node change, and its cell does not."""
     patch.setattr(NodeCells, "_move", lambda cells, row: None)
+
+
+def a_run_does_not_count_its_pods(patch: pytest.MonkeyPatch) -> None:
+    """A run chooses as if the domains of the pods before had not got one more pod."""
+
+    def deaf(cells: NodeCells, row: int, steps: Sequence[int]) -> None:
+        cells.generation += 1
+
+    patch.setattr(NodeCells, "move", deaf)
 
 
 def verdicts_stay_with_the_cells(patch: pytest.MonkeyPatch) -> None:
@@ -276,6 +306,7 @@ def cells_outlive_a_distinct_term(patch: pytest.MonkeyPatch) -> None:
     ("plant", "few_domains"),
     [
         pytest.param(a_count_stays, 64, id="a count stays"),
+        pytest.param(a_run_does_not_count_its_pods, 64, id="a run does not count its pods"),
         pytest.param(a_node_stays_in_its_cell, 4, id="a node stays in its cell"),
         pytest.param(verdicts_stay_with_the_cells, 64, id="verdicts stay with the cells"),
     ],

@@ -87,7 +87,7 @@ def unreadable(request: str, body: bytes, problem: Exception) -> str:
     """The message for an unreadable answer, with a possible cause."""
     return (
         f"{request}: found an answer that is not an API server's ({problem}): "
-        f"{body[:_SHOWN_BYTES]!r}; is a proxy or a load balancer in between?"
+        f"{bytes(body)[:_SHOWN_BYTES]!r}; is a proxy or a load balancer in between?"
     )
 
 

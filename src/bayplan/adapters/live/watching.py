@@ -224,6 +224,9 @@ class ReadingOptions:
     silence_seconds_max: float = SILENCE_SECONDS_MAX
     #: Stores the objects as the server wrote them; None: not stored.
     originals: Originals | None = None
+    #: Called with each object of a list that has a name and cannot be decoded, and the reason: the
+    #: object is left out. None: such a list cannot be read.
+    leave_out: Callable[[Content, str], None] | None = None
 
 
 class _NamedMetadata(msgspec.Struct):
@@ -359,17 +362,31 @@ class KindReader:
             with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                 return self._decoder.decode(body).items or ()
         items = read_answer(body, _Page[msgspec.Raw], request).items or ()
-        read = [(self._decoded(item, request), item) for item in items]
+        read = [(self._listed(item, request), item) for item in items]
+        read = [(each, item) for each, item in read if each is not None]
         if originals is not None:
             originals.add(read)
         return [each for each, _ in read]
+
+    def _listed(self, raw: msgspec.Raw, request: str) -> ApiObject | None:
+        """None: it is left out. Raises UnreadableAnswerError."""
+        try:
+            return self._decoded(raw, request)
+        except UnreadableAnswerError as problem:
+            leave_out = self._options.leave_out
+            if leave_out is None:
+                raise
+            # What has no name is not an object: a proxy may have answered.
+            read_answer(raw, _NamedObject, request)
+            leave_out(read_answer(raw, Content, request), str(problem.__cause__))
+            return None
 
     def _decoded(self, raw: msgspec.Raw, request: str) -> ApiObject:
         """Raises UnreadableAnswerError."""
         try:
             return decode(self._resource.kind, bytes(raw), self._options.declared)
         except DecodeError as problem:
-            raise UnreadableAnswerError(unreadable(request, bytes(raw), problem)) from None
+            raise UnreadableAnswerError(unreadable(request, bytes(raw), problem)) from problem
 
     def _path(self, query: dict[str, str]) -> str:
         return f"{self._resource.path()}?{urlencode(query)}"
