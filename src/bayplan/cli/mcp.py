@@ -11,7 +11,7 @@ from bayplan.cli.agents.commands import Commands
 from bayplan.cli.agents.tools import Workplace
 from bayplan.cli.cluster_source import kubectl_options, moment_option
 from bayplan.cli.epilogs import examples
-from bayplan.cli.options import WholeNumber, config_option, plugin_option, seed_option
+from bayplan.cli.options import PORT, config_option, plugin_option, seed_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import read_text, refusals
 from bayplan.cli.streams import fail, remark
@@ -50,7 +50,7 @@ _SERVER = "bayplan.cli.agents.server"
 @click.option(
     "--http",
     "port",
-    type=WholeNumber(0, 65535),
+    type=PORT,
     metavar="PORT",
     help="Serve streamable HTTP on loopback, not the standard streams. 0: any free port",
 )

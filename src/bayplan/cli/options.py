@@ -33,6 +33,9 @@ class WholeNumber(click.IntRange):
             self.fail(f"found {shown(str(value))}, {expected}", param, ctx)
 
 
+#: The type of the number of a port; 0: any free one.
+PORT = WholeNumber(0, 65535)
+
 KUBECONFIG_HELP = "Kubeconfig. Default: the pod's ServiceAccount, $KUBECONFIG or ~/.kube/config"
 
 

@@ -9,7 +9,7 @@ import click
 from bayplan.adapters.live.credentials import CredentialsError
 from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.event_loop import run_event_loop
-from bayplan.cli.options import WholeNumber
+from bayplan.cli.options import PORT, WholeNumber
 from bayplan.cli.problems import refusals
 from bayplan.cli.streams import EXIT_FAILED, EXIT_UNREADABLE, fail
 from bayplan.config import SchedulerConfig
@@ -86,7 +86,7 @@ def address_options(port: int, endpoints: str) -> Callable[[F], F]:
     )
     number = click.option(
         "--port",
-        type=WholeNumber(0, 65535),
+        type=PORT,
         default=port,
         show_default=True,
         help=f"Port of {endpoints}. 0: any free port",

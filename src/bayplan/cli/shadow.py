@@ -13,7 +13,7 @@ from bayplan.cli.console import show_answer
 from bayplan.cli.epilogs import examples
 from bayplan.cli.event_loop import run_event_loop
 from bayplan.cli.options import (
-    WholeNumber,
+    PORT,
     config_option,
     output_option,
     plugin_option,
@@ -48,9 +48,7 @@ from bayplan.shadow.recording import FOLDER
 @click.option(
     "--out", "folder", metavar="DIR", help=f"Record to DIR/{FOLDER}, for `bayplan ui`, too"
 )
-@click.option(
-    "--port", type=WholeNumber(0, 65535), help="Serve /metrics on loopback. 0: any free port"
-)
+@click.option("--port", type=PORT, help="Serve /metrics on loopback. 0: any free port")
 @output_option()
 def shadow_command(**options: Any) -> None:
     """Compare each decision of a cluster's scheduler with Bayplan's, and write nothing.

@@ -17,7 +17,7 @@ from bayplan.answers.amounts import counted
 from bayplan.cli.cluster_source import ClusterSource, kubectl_options, question_refusals
 from bayplan.cli.configuration import read_config, read_plugins
 from bayplan.cli.epilogs import examples
-from bayplan.cli.options import WholeNumber, allow_plugins_option, config_option, plugin_option
+from bayplan.cli.options import PORT, allow_plugins_option, config_option, plugin_option
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import STANDARD_INPUT, read_text
 from bayplan.cli.streams import EXIT_FAILED, fail, remark
@@ -60,7 +60,7 @@ _RUNS_MAX = 2
 @click.option("--bind-address", default="127.0.0.1", show_default=True, help="Address of the page")
 @click.option(
     "--port",
-    type=WholeNumber(0, 65535),
+    type=PORT,
     default=0,
     help="Port of the page. Default: one that is free",
 )

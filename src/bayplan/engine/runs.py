@@ -364,19 +364,14 @@ class Runs:
         """Fail the attempt at a pod, because no node is feasible. The reasons are those of the pods
         before. PostFilter and the condition follow for the pod by itself. Where PostFilter repeats
         its answer, the attempts at equal pods right behind fail with it. Returns how many fail."""
-        first, in_flight, newest = pods[place], self._queue.in_flight, self._cluster.pods
+        first, newest = pods[place], self._cluster.pods
         equal = self._equal(run, pods[place:]) if run.framework.signer.signs_templates else ()
         count = 0
         while count < len(equal) and newest.get(equal[count].pod.uid) is equal[count].pod:
             count += 1
-        failed, begin, sampled = run.failed, 0, [first] if is_sampled else []
-        if (
-            not count
-            or failed is None
-            or self._end.is_observed
-            or run.failed_summary is not ranking.feasibility.summary()
-            or in_flight.marks[first.pod.uid] != in_flight.recorded_count
-        ):
+        failed = self._equal_failure(run, ranking, first) if count else None
+        begin, sampled = 0, [first] if is_sampled else []
+        if failed is None:
             mark, begin, sampled = self._queue.run_mark(), 1, list[QueuedPodInfo]()
             cycle = self._failing(run, ranking, first, started_seconds, is_sampled=is_sampled)
             self.attempt_count += 1
@@ -407,6 +402,20 @@ class Runs:
         )
         self._unplaced.repeat(failed, equal[begin:count], seconds, first)
         return count
+
+    def _equal_failure(
+        self, run: Run, ranking: RankedNodes, queued: QueuedPodInfo
+    ) -> FailedAttempt | None:
+        """The last failure, if the attempt at this pod fails alike. None: PostFilter is called."""
+        in_flight = self._queue.in_flight
+        if (
+            run.failed is None
+            or self._end.is_observed
+            or run.failed_summary is not ranking.feasibility.summary()
+            or in_flight.marks[queued.pod.uid] != in_flight.recorded_count
+        ):
+            return None
+        return run.failed
 
     def _count_failures(
         self,

@@ -32,6 +32,7 @@ from bayplan.framework.status import Code
 from bayplan.journal import NodeScore
 from bayplan.model.cluster_model import Attempt, ClusterModel
 from bayplan.objects.workloads import pod_name
+from bayplan.plugins.node_resources_fit import INSUFFICIENT
 from bayplan.printable import printable
 from bayplan.problems import nearest
 from bayplan.state.pods import PodInfo
@@ -54,7 +55,6 @@ _GATE_HOLDERS = {
 _BUDGETS_MAX = 10
 #: The number of nodes with which a bound pod's node is compared.
 _BEST_MAX = 5
-_INSUFFICIENT = "Insufficient "
 #: Pods of other templates that are tried to see whether one of them fits.
 _TRIED_MAX = 8
 
@@ -135,10 +135,9 @@ def _pending(model: ClusterModel, head: Explanation, pod: Pod, *, with_fixes: bo
             *head.remarks,
             *_gate_remarks(attempt),
             *_group_remarks(model, attempt),
+            *_waiting_remarks(model, diagnosis),
         ),
     )
-    more = tuple(_waiting_remarks(model, diagnosis))
-    explanation = structs.replace(explanation, remarks=(*explanation.remarks, *more))
     if not with_fixes or attempt.nominated_node or attempt.result == "gated":
         return explanation
     owners = owners_of(model)
@@ -163,9 +162,11 @@ def _waiting_remarks(model: ClusterModel, diagnosis: NodeDiagnosis) -> Iterator[
     lacking: defaultdict[str, set[str]] = defaultdict(set)
     for node, status in diagnosis.rejected.items():
         for reason in status.reasons:
-            if reason.startswith(_INSUFFICIENT):
-                lacking[node].add(reason.removeprefix(_INSUFFICIENT))
+            if reason.startswith(INSUFFICIENT):
+                lacking[node].add(reason.removeprefix(INSUFFICIENT))
     names = {name for each in lacking.values() for name in each}
+    if not names:
+        return
     waiting = {id(info.shape): info for info in reversed(model.in_queue_order())}
     rivals = [each for each in waiting.values() if names.intersection(each.requests)]
     for rival in rivals[: -_TRIED_MAX - 1 : -1]:

@@ -85,9 +85,13 @@ MOST_ALLOCATED: Final = "MostAllocated"
 REQUESTED_TO_CAPACITY_RATIO: Final = "RequestedToCapacityRatio"
 
 
+#: The beginning of the reason of a node that has too little of a resource.
+INSUFFICIENT: Final = "Insufficient "
+
+
 def insufficient(resource: str) -> str:
     """The reason of a node that has too little of a resource."""
-    return f"Insufficient {resource}"
+    return f"{INSUFFICIENT}{resource}"
 
 
 # ---- args ----------------------------------------------------------------------------------

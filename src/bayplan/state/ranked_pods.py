@@ -143,12 +143,11 @@ class RankedPods:
         pods_by_row = [self._pods[row].values() for row in rows]
         counts = [len(pods) for pods in pods_by_row]
         pods = [pod for each in pods_by_row for pod in each]
-        priorities = np.array([pod.shape.spec.priority or 0 for pod in pods], np.int64)
-        starts = np.array([started_seconds(pod) for pod in pods], np.float64)
+        ranks = [self.importance(pod) for pod in pods]
+        priorities = np.array([-negative for negative, _, _ in ranks], np.int64)
+        outranked = np.array([is_outranked for _, is_outranked, _ in ranks], np.bool_)
+        starts = np.array([seconds for _, _, seconds in ranks], np.float64)
         owners, places = _cells(counts)
-        members_outrank = self.members_outrank
-        are_outranked = [members_outrank and p.shape.spec.scheduling_group is None for p in pods]
-        outranked = np.array(are_outranked, np.bool_)
         order: Rows = np.lexsort((starts, outranked, -priorities, owners))
         indices: list[int] = order.tolist()
         pods, priorities = [pods[index] for index in indices], priorities[order]

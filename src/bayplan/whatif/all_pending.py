@@ -36,15 +36,13 @@ from bayplan.model.cluster_model import Attempt, ClusterModel
 from bayplan.model.picture import RunMoment
 from bayplan.model.unknown_names import no_namespace
 from bayplan.objects.workloads import workload_of
+from bayplan.plugins.node_resources_fit import INSUFFICIENT, NodeResourcesFit
 from bayplan.printable import printable
 from bayplan.problems import BadInputError
 from bayplan.state.pods import PodInfo
 from bayplan.whatif.placing import Placer
 from bayplan.whatif.text import note_lines
 
-_INSUFFICIENT = "Insufficient "
-#: The plugin whose causes name amounts.
-_RESOURCES = "NodeResourcesFit"
 _EXAMPLES_MAX = 5
 #: The bounds for one group: attempts to find its fix, and candidates whose commands are tried.
 _TRIALS_MAX, _WRITTEN_MAX = 24, 3
@@ -128,7 +126,7 @@ class PendingPods(Answer, frozen=True, kw_only=True):
         if self.fitting:
             verb = "gets" if self.fitting == 1 else "get"
             parts.append(Text(f"{pod_count(self.fitting)} more {verb} a node as things are"))
-            if any(group.plugin == _RESOURCES for group in self.groups):
+            if any(group.plugin == NodeResourcesFit.name for group in self.groups):
                 room = "it takes" if self.fitting == 1 else "they take"
                 parts.append(Text(f"the amounts below are what is free after the room that {room}"))
         if self.groups:
@@ -383,8 +381,8 @@ def _decisive(cycle: Cycle) -> _Cause | None:
     own = alone[plugin, reason]
     count = int(own.sum())
     mask = own if count else masks[plugin, reason]
-    if reason.startswith(_INSUFFICIENT):
-        text = _shortage(cycle, reason.removeprefix(_INSUFFICIENT), mask)
+    if reason.startswith(INSUFFICIENT):
+        text = _shortage(cycle, reason.removeprefix(INSUFFICIENT), mask)
     else:
         text = f"{counted(int(mask.sum()), 'node')} {short_words(reason)}"
     return _Cause(text, plugin, reason, count)

@@ -259,13 +259,14 @@ def _selectors(selectors: Iterable[DeviceSelector] | None, path: str) -> Iterato
 
 
 def _constraint(constraint: DeviceConstraint, names: set[str], path: str) -> Iterator[Problem]:
-    attributes = (constraint.match_attribute, constraint.distinct_attribute)
-    if attributes == (None, None):
+    field, name = "matchAttribute", constraint.match_attribute
+    if name is None:
+        field, name = "distinctAttribute", constraint.distinct_attribute
+    if name is None:
         yield wrong(path, None, "one of matchAttribute and distinctAttribute")
-    elif "/" not in (constraint.match_attribute or constraint.distinct_attribute or ""):
-        field = "matchAttribute" if constraint.match_attribute is not None else "distinctAttribute"
+    elif "/" not in (name or constraint.distinct_attribute or ""):
         detail = "a fully qualified name must be a domain and a name separated by a slash"
-        yield invalid(joined(path, field), attributes[field == "distinctAttribute"], detail)
+        yield invalid(joined(path, field), name, detail)
     for index, name in enumerate(constraint.requests or ()):
         if name not in names:
             place = f"{path}.requests[{index}]"

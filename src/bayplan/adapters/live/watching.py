@@ -370,23 +370,27 @@ class KindReader:
 
     def _listed(self, raw: msgspec.Raw, request: str) -> ApiObject | None:
         """None: it is left out. Raises UnreadableAnswerError."""
-        try:
+        leave_out = self._options.leave_out
+        if leave_out is None:
             return self._decoded(raw, request)
-        except UnreadableAnswerError as problem:
-            leave_out = self._options.leave_out
-            if leave_out is None:
-                raise
+        try:
+            return self._decode(raw)
+        except DecodeError as problem:
             # What has no name is not an object: a proxy may have answered.
             read_answer(raw, _NamedObject, request)
-            leave_out(read_answer(raw, Content, request), str(problem.__cause__))
+            leave_out(read_answer(raw, Content, request), str(problem))
             return None
 
     def _decoded(self, raw: msgspec.Raw, request: str) -> ApiObject:
         """Raises UnreadableAnswerError."""
         try:
-            return decode(self._resource.kind, bytes(raw), self._options.declared)
+            return self._decode(raw)
         except DecodeError as problem:
-            raise UnreadableAnswerError(unreadable(request, bytes(raw), problem)) from problem
+            raise UnreadableAnswerError(unreadable(request, bytes(raw), problem)) from None
+
+    def _decode(self, raw: msgspec.Raw) -> ApiObject:
+        """Raises DecodeError."""
+        return decode(self._resource.kind, bytes(raw), self._options.declared)
 
     def _path(self, query: dict[str, str]) -> str:
         return f"{self._resource.path()}?{urlencode(query)}"
