@@ -5,7 +5,7 @@ Warnings of the code below a command become remarks. `bayplan run` has log lines
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar, cast
 
 from bayplan.cli.streams import remark
@@ -17,7 +17,7 @@ except ImportError:
 
 T = TypeVar("T")
 
-#: How long the end of a loop waits for handshakes that nobody waits for any more.
+#: How long a handshake goes on that nobody waits for any more. A server may never answer it.
 _HANDSHAKE_SECONDS = 1.0
 
 
@@ -31,8 +31,9 @@ class _Remarks(logging.Handler):
 class _Handshakes:
     """Part of an event loop: no connection is cut off within its TLS handshake.
 
-    If the caller of create_connection is cancelled meanwhile, asyncio and uvloop forget the socket,
-    and uvloop logs a traceback. Here the connection is made to its end and then aborted.
+    If the caller of create_connection or start_tls is cancelled meanwhile, asyncio and uvloop
+    forget the socket, and uvloop logs a traceback. Here the handshake goes on without its caller,
+    for a second at most, and the connection is then aborted.
     """
 
     def __init__(self) -> None:
@@ -40,15 +41,40 @@ class _Handshakes:
         self._begun: set[asyncio.Future[Any]] = set()
 
     async def create_connection(self, *arguments: Any, **options: Any) -> Any:
-        begin = cast(asyncio.AbstractEventLoop, super()).create_connection
-        made = asyncio.ensure_future(begin(*arguments, **options))
+        connection = cast(asyncio.AbstractEventLoop, super()).create_connection(
+            *arguments, **options
+        )
+        if not options.get("ssl"):
+            return await connection
+        return await self._result(connection, lambda made: made[0])
+
+    async def start_tls(self, *arguments: Any, **options: Any) -> Any:
+        """What a connection through a proxy begins with."""
+        handshake = cast(asyncio.AbstractEventLoop, super()).start_tls(*arguments, **options)
+        return await self._result(handshake, lambda made: made)
+
+    async def _result(
+        self, handshake: Coroutine[Any, Any, T], transport_of: Callable[[T], Any]
+    ) -> T:
+        made = asyncio.ensure_future(handshake)
         self._begun.add(made)
         made.add_done_callback(self._begun.discard)
         try:
-            return await asyncio.shield(made)
+            # Not asyncio.shield, which logs in newer versions of Python what nobody waits for.
+            await asyncio.wait((made,))
         except asyncio.CancelledError:
-            made.add_done_callback(_abort)
+            limit = asyncio.get_running_loop().call_later(_HANDSHAKE_SECONDS, made.cancel)
+
+            def abort(made: asyncio.Future[T]) -> None:
+                limit.cancel()
+                if not made.cancelled() and made.exception() is None:
+                    transport = transport_of(made.result())
+                    if transport is not None:  # the server ended the connection meanwhile
+                        transport.abort()
+
+            made.add_done_callback(abort)
             raise
+        return made.result()
 
     async def end_handshakes(self) -> None:
         if self._begun:
@@ -57,11 +83,6 @@ class _Handshakes:
 
 class _AsyncioLoop(_Handshakes, asyncio.SelectorEventLoop):
     """asyncio's loop."""
-
-
-def _abort(made: asyncio.Future[Any]) -> None:
-    if not made.cancelled() and made.exception() is None:
-        made.result()[0].abort()
 
 
 def run_event_loop(work: Coroutine[Any, Any, T]) -> T:

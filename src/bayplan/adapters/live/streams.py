@@ -12,6 +12,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, final
 
 import aiohttp
+from aiohttp.connector import Connection
 from yarl import URL
 
 from bayplan.adapters.live import transport
@@ -128,6 +129,7 @@ def _session(credentials: Credentials, user_agent: str) -> aiohttp.ClientSession
     }
     return aiohttp.ClientSession(
         connector=connector,
+        response_class=_Response,
         cookie_jar=aiohttp.DummyCookieJar(),
         headers=headers,
         timeout=aiohttp.ClientTimeout(sock_connect=transport.CONNECT_SECONDS),
@@ -135,26 +137,42 @@ def _session(credentials: Credentials, user_agent: str) -> aiohttp.ClientSession
     )
 
 
+class _Response(aiohttp.ClientResponse):
+    """A response whose connection is aborted if its header does not come."""
+
+    async def start(self, connection: Connection) -> aiohttp.ClientResponse:
+        try:
+            return await super().start(connection)
+        except BaseException:
+            await _abort(connection)
+            raise
+
+
 @contextlib.asynccontextmanager
 async def _answered(
     request: AbstractAsyncContextManager[aiohttp.ClientResponse],
 ) -> AsyncGenerator[aiohttp.ClientResponse]:
-    """The answer, whose connection is closed at the exit unless all of the body was read.
-
-    By itself aiohttp would begin a TLS shutdown and forget the connection: a server that does not
-    answer the shutdown keeps the socket open after the session is closed.
-    """
+    """The answer, whose connection is closed at the exit unless all of the body was read."""
     async with request as answer:
         try:
             yield answer
         finally:
-            connection = answer.connection  # None: the whole body was read
-            protocol = None if connection is None else connection.protocol
-            if protocol is not None:
-                closed = protocol.closed
-                protocol.abort()
-                if closed is not None:
-                    await asyncio.wait((closed,), timeout=transport.CLOSE_SECONDS)
+            if answer.connection is not None:  # else the whole body was read
+                await _abort(answer.connection)
+
+
+async def _abort(connection: Connection) -> None:
+    """Close a connection at once.
+
+    By itself aiohttp would begin a TLS shutdown and forget the connection: a server that does not
+    answer the shutdown keeps the socket open after the session is closed.
+    """
+    protocol = connection.protocol
+    if protocol is not None:
+        closed = protocol.closed
+        protocol.abort()
+        if closed is not None:
+            await asyncio.wait((closed,), timeout=transport.CLOSE_SECONDS)
 
 
 async def _content(answer: aiohttp.ClientResponse, bytes_max: int) -> bytes:
