@@ -195,6 +195,16 @@ def test_a_busy_server_is_retried_with_growing_delays() -> None:
     assert gaps[-1] == RETRY_SECONDS_MAX
 
 
+@pytest.mark.parametrize("end", [END, ports.WatchDroppedError("cut"), ports.GoneError("too old")])
+def test_watches_that_end_without_an_event_are_retried_with_growing_delays(end: Any) -> None:
+    """As with a proxy that ends them, or a server that forgets each version at once."""
+    heard = event(ADDED, pod_at_version("a", 12))
+    result = reflect([[]], [*[end] * 4, heard, end, end], seconds=60.0)
+    times = [when for when, what in result.requests if what.startswith("watch")]
+    gaps = [round(later - sooner, 6) for sooner, later in pairwise(times)]
+    assert gaps == [0.1, 0.2, 0.4, 0.8, RETRY_SECONDS_MIN, 0.1]
+
+
 def test_an_answer_resets_the_retry_delay() -> None:
     events = [event(ADDED, pod_at_version("a", 12)), BUSY]
     result = reflect([BUSY, BUSY, []], events)

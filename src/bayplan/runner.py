@@ -616,28 +616,34 @@ class Reflector:
         self._delivered: dict[tuple[str, str], ObjectMeta] = {}
         self._version = ""
         self._delay = RETRY_SECONDS_MIN
+        #: Whether the present watch, or the last one, has delivered something.
+        self._has_heard = False
         #: The present watch, if it pushes changes.
         self._pushing: PushingWatch | None = None
         #: Whether the kind has been listed.
         self.is_synced = False
 
     async def run(self) -> None:
-        """List, watch and resume until cancelled."""
+        """List, watch and resume until cancelled. Delays double while nothing is heard: a server
+        may end each watch at once, or forget each version."""
         while True:
+            self._has_heard, is_failed = False, False
             try:
                 if not self._version:
                     await self._list()
                 await self._watch()
-                self._delay = RETRY_SECONDS_MIN
             except GoneError:
                 self._version = ""
             except WatchDroppedError:
-                self._delay = RETRY_SECONDS_MIN
+                pass
             except (ApiError, OutcomeUnknownError):
-                self._delay = min(self._delay * 2, RETRY_SECONDS_MAX)
+                is_failed = True
             except Exception as problem:  # noqa: BLE001 - one unexpected object stops no reflector
                 self._failed(self._kind, problem)
-                self._version = ""
+                self._version, is_failed = "", True
+            if self._has_heard:
+                self._delay = RETRY_SECONDS_MIN
+            if is_failed or not self._has_heard:
                 self._delay = min(self._delay * 2, RETRY_SECONDS_MAX)
             await self._cluster.sleep(self._delay)
 
@@ -663,7 +669,7 @@ class Reflector:
     def _take(self, events: Iterable[WatchEvent]) -> None:
         """Deliver the changes that a watch or a fresh listing reports, together."""
         if self._version:  # from a watch
-            self._delay = RETRY_SECONDS_MIN
+            self._has_heard = True
         changes: list[WatchEvent] = []
         try:
             self._follow(events, changes)

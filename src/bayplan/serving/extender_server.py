@@ -24,7 +24,7 @@ from bayplan.runner import Runner
 from bayplan.serving.election.leader_guard import FencedCluster
 from bayplan.serving.extender_endpoints import Advice, ExtenderEndpoints
 from bayplan.serving.log_lines import Log
-from bayplan.serving.process import stop_on_signals, unless
+from bayplan.serving.process import stop_on_signals, unless, until_started
 from bayplan.serving.server_version import log_version, version_of_server
 
 _log = Log("extender")
@@ -62,11 +62,13 @@ async def serve_extender(options: ExtenderServerOptions) -> None:
         return
     connection = options.config.spec.client_connection
     rates = ClientOptions(qps=connection.qps, burst=connection.burst, clock=clock)
-    async with open_client(options.kubeconfig or connection.kubeconfig or None, rates) as client:
+    kubeconfig = options.kubeconfig or connection.kubeconfig or None
+    async with until_started(stop) as start_is_over, open_client(kubeconfig, rates) as client:
         config = await _offered(options, client)
         scheduler = Scheduler(config, options.registry, clock, pod_group_kinds=())
         declared = ClusterOptions(clock=clock, declared=scheduler.declared_fields)
         async with open_cluster(client, declared) as live:
+            start_is_over()
             await _serve(options, scheduler, live, stop)
 
 

@@ -4,24 +4,59 @@ import asyncio
 import contextlib
 import gc
 import signal
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from typing import Any
 
 #: Thresholds of the collector: most decoded objects live long.
 _GC_THRESHOLDS = (50_000, 50, 1000)
 
 
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
 def stop_on_signals() -> asyncio.Event:
     """An event that SIGTERM and SIGINT set. A second signal ends the process at once."""
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
 
-        def stop_once(number: signal.Signals = number) -> None:
-            stop.set()
+    def stop_once() -> None:
+        stop.set()
+        for number in _STOP_SIGNALS:
             loop.remove_signal_handler(number)
 
+    for number in _STOP_SIGNALS:
         loop.add_signal_handler(number, stop_once)
     return stop
+
+
+@contextlib.asynccontextmanager
+async def until_started(stop: asyncio.Event) -> AsyncGenerator[Callable[[], None]]:
+    """A block that begins with the start of a server. If ``stop`` is set during the start, the
+    block is cancelled and ends without an exception.
+
+    Yields what is called at the end of the start. From then on, the block looks at ``stop`` itself.
+    """
+    loop = asyncio.get_running_loop()
+    stopping, limit = loop.create_task(stop.wait()), asyncio.timeout(None)
+    try:
+        async with limit:
+
+            def end(_: asyncio.Task[Any]) -> None:
+                limit.reschedule(loop.time())
+
+            def start_is_over() -> None:
+                stopping.remove_done_callback(end)
+                limit.reschedule(None)
+
+            stopping.add_done_callback(end)
+            try:
+                yield start_is_over
+            finally:
+                stopping.remove_done_callback(end)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+    finally:
+        stopping.cancel()
 
 
 @contextlib.contextmanager

@@ -65,7 +65,13 @@ from bayplan.serving.page import (
     SchedulerPage,
 )
 from bayplan.serving.past_attempts import ENTRIES_MAX, PastAttempts
-from bayplan.serving.process import on_signal, settle_memory, stop_on_signals, unless
+from bayplan.serving.process import (
+    on_signal,
+    settle_memory,
+    stop_on_signals,
+    unless,
+    until_started,
+)
 from bayplan.serving.rbac import rights_to_write
 from bayplan.serving.replica import FLUSH_SECONDS_MAX, LeaseLostError, Replica
 from bayplan.serving.server_version import log_version, version_of_server
@@ -193,6 +199,7 @@ async def serve(options: ServerOptions) -> None:
     rates = replace(rates, clock=clock, master=options.master)
     kubeconfig = options.kubeconfig or connection.kubeconfig or None
     async with (
+        until_started(stop) as start_is_over,
         open_client(kubeconfig, rates) as client,
         open_delegation(options.serving.delegation, client, kubeconfig, rates) as delegation,
     ):
@@ -203,8 +210,9 @@ async def serve(options: ServerOptions) -> None:
             server=client.server,
         )
         server = _SchedulerServer(options, client, clock, delegation)
-        if await unless(stop, server.prepare()):
-            await server.run(stop)
+        await server.prepare()
+        start_is_over()
+        await server.run(stop)
     _log.info("Ended")
 
 
@@ -349,7 +357,8 @@ class _SchedulerServer:
         with on_signal("SIGUSR2", check.begin), watchdog:
             reason = "The scheduler was stopped."
             try:
-                await self._start(endpoints)
+                if not await unless(stop, self._start(endpoints)):
+                    return
                 if page is not None:
                     page.start()
                 await replica.run(stop)

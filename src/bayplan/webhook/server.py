@@ -33,7 +33,7 @@ from bayplan.ports import ClusterReader
 from bayplan.profile.dry_start import declared_fields
 from bayplan.serving.http_server import DEFAULT_LIMITS, HttpServer, Rate, refuse_pages
 from bayplan.serving.log_lines import Log
-from bayplan.serving.process import settle_memory, stop_on_signals, unless
+from bayplan.serving.process import settle_memory, stop_on_signals, unless, until_started
 from bayplan.serving.server_version import log_version, version_of_server
 from bayplan.webhook.judgement import FURTHER_KINDS, Judge
 from bayplan.webhook.reviews import UnreadableReviewError, answer_of, read_review
@@ -79,7 +79,8 @@ async def serve_webhook(options: WebhookOptions) -> None:
     logging.getLogger(live_cluster.__name__).propagate = False
     connection = options.config.spec.client_connection
     rates = ClientOptions(qps=_UNLIMITED_QPS, context_name=options.context_name)
-    async with open_client(options.kubeconfig or connection.kubeconfig or None, rates) as client:
+    kubeconfig = options.kubeconfig or connection.kubeconfig or None
+    async with until_started(stop) as start_is_over, open_client(kubeconfig, rates) as client:
         choice = await version_of_server(options.config, client)
         log_version(_log, choice)
         options = replace(options, config=choice.config)
@@ -87,6 +88,7 @@ async def serve_webhook(options: WebhookOptions) -> None:
         declared = declared_fields([options.config], options.registry)
         async with open_cluster(client, ClusterOptions(declared=declared)) as cluster:
             await cluster.discover(followed.kinds)
+            start_is_over()
             await serve(options, cluster, followed, stop)
 
 

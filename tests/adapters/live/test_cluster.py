@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from bayplan import ports
 from bayplan.adapters.live.cluster import (
+    EMPTY_WATCHES_MAX,
     ClusterOptions,
     FailureLog,
     LiveCluster,
@@ -202,6 +203,37 @@ def test_an_expired_watch_is_no_failure_and_a_refused_watch_is_one() -> None:
         assert cluster.problems == {"watch v1 Node": "cannot watch"}
 
     result_of(server, ask)
+
+
+def test_watches_that_each_end_without_an_event_are_reported_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, logger="bayplan")
+    bookmark = {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "7"}}}
+    ends = [status(410, "Expired", "too old") for _ in range(EMPTY_WATCHES_MAX)]
+    server = FakeApiServer(*ends, web.Response(), web.json_response(bookmark, dumps=with_newline))
+
+    async def ask(cluster: LiveCluster) -> None:
+        for _ in ends:
+            assert not cluster.problems
+            with pytest.raises(ports.GoneError):
+                await anext(cluster.watch(NODE, "1"))
+        for _ in range(2):
+            assert cluster.problems
+            assert not [event async for event in cluster.watch(NODE, "1") if event.object]
+
+    result_of(server, ask)
+    why = "each watch ends without an event: "
+    advice = "; is a proxy or a load balancer in between?"
+    assert [record.getMessage() for record in caplog.records] == [
+        f"cannot watch v1 Node: {why}too old{advice}",
+        f"cannot watch v1 Node: {why}the server ends it{advice}",
+        "can watch v1 Node again",
+    ]
+
+
+def with_newline(content: Any) -> str:
+    return msgspec.json.encode(content).decode() + "\n"
 
 
 def test_a_silent_watch_is_reported_counted_and_shown_in_health(

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import sys
 import threading
 from pathlib import Path
 
@@ -91,6 +92,24 @@ def _is_alive(pid: int) -> bool:
         return "zombie" not in Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return False
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+async def test_a_start_that_is_cut_off_leaves_no_process(tmp_path: Path) -> None:
+    script(tmp_path / "plugin", "sleep 1000")
+    before = child_pids()
+    plugin = ExecPlugin(api_version=_VERSION, command="./plugin", interactive_mode="Never")
+    task = asyncio.get_running_loop().create_task(credential_of(plugin, tmp_path))
+    while child_pids() == before:
+        await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait((task,))
+    assert task.cancelled()
+    assert child_pids() == before
+
+
+def child_pids() -> str:
+    return Path(f"/proc/self/task/{os.getpid()}/children").read_text()
 
 
 def test_endless_output_is_refused(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from bayplan.adapters.live.client import ClientOptions, open_client
+from bayplan.adapters.live.client import ApiClient, ClientOptions, open_client
 from bayplan.adapters.live.errors import UnreachableError
 from bayplan.adapters.live.transport import (
     KEEPALIVE_SECONDS,
@@ -334,17 +334,33 @@ def test_a_connection_broken_at_the_proxy_has_an_unknown_outcome(
         through(tmp_path, monkeypatch, proxy)
 
 
-def test_through_an_unreachable_proxy_nothing_is_sent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def refusing(_: web.BaseRequest) -> web.StreamResponse:
+    return web.Response(status=407, reason="Proxy Authentication Required")
+
+
+@pytest.mark.parametrize(
+    ("is_up", "why"),
+    [
+        (True, r"the proxy refuses the connection: HTTP 407 Proxy Authentication Required; check"),
+        (False, r"the proxy 127\.0\.0\.1:\d+ cannot be reached: .*; check HTTPS_PROXY, NO_PROXY"),
+    ],
+)
+def test_a_proxy_that_does_not_connect_is_named_and_nothing_is_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str, *, is_up: bool
 ) -> None:
+    async def watch(client: ApiClient) -> None:
+        await anext(client.stream("/watch", 60.0))
+
     async def main() -> None:
-        async def refuse(_: web.BaseRequest) -> web.StreamResponse:
-            raise AssertionError
+        async with contextlib.AsyncExitStack() as stack:
+            proxy = await stack.enter_async_context(serving(refusing))
+            if not is_up:
+                await stack.aclose()
+            monkeypatch.setenv("https_proxy", proxy)
+            config = kubeconfig(tmp_path, FAR.replace("http", "https"))
+            async with open_client(config, ClientOptions(sleep=Naps())) as client:
+                for ask in (client.request("POST", "/x", b"{}"), watch(client)):
+                    with pytest.raises(UnreachableError, match=why):
+                        await ask
 
-        async with serving(refuse) as unreachable:
-            monkeypatch.setenv("http_proxy", unreachable)
-        async with open_client(kubeconfig(tmp_path, FAR), ClientOptions(sleep=Naps())) as client:
-            await client.request("POST", "/x", b"{}")
-
-    with pytest.raises(UnreachableError):
-        asyncio.run(main())
+    asyncio.run(main())

@@ -313,7 +313,10 @@ class ApiClient:
         authorization = self._credentials.authorization()
         if authorization.isascii() and (authorization.isprintable() or not authorization):
             return authorization
-        message = "our token has characters in it that no token has, a line break perhaps"
+        message = (
+            f"{self._credentials.place}: found a token with characters that no token has, wanted "
+            f"one line of ASCII; is there a line break in it?"
+        )
         raise errors.AccessDeniedError(errors.UNAUTHORIZED, "Unauthorized", message)
 
 

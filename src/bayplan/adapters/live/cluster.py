@@ -40,6 +40,9 @@ from bayplan.state.pods import PodInfo
 
 _log = logging.getLogger(__name__)
 
+#: So many watches without an event, one after the other, are logged.
+EMPTY_WATCHES_MAX = 5
+
 
 @final
 class FailureLog:
@@ -166,6 +169,8 @@ class LiveCluster(LiveObjects):
         #: Kinds whose watch is silent now, and how often each watch fell silent.
         self._stalled_kinds: set[str] = set()
         self._stall_counts: Counter[str] = Counter()
+        #: How many watches of a kind have ended one after the other without an event.
+        self._empty_counts: Counter[str] = Counter()
 
     # ---- kinds ------------------------------------------------------------------------------
 
@@ -193,24 +198,39 @@ class LiveCluster(LiveObjects):
         return self._watch(kind, resource_version)
 
     async def _watch(self, kind: str, resource_version: str) -> AsyncIterator[ports.WatchEvent]:
-        what = f"watch {kind}"
+        what, is_empty = f"watch {kind}", True
         try:
             async for event in (await self._reading(kind)).watch(resource_version):
-                self._failures.end(what)
-                self._stalled_kinds.discard(kind)
+                if is_empty:
+                    is_empty = False
+                    self._stalled_kinds.discard(kind)
+                    self._empty_counts.pop(kind, None)
+                    self._failures.end(what)
                 yield event
-        except ports.GoneError:
-            raise
         except errors.WatchStalledError as problem:
             self._stall_counts[kind] += 1
             self._stalled_kinds.add(kind)
             self._failures.begin(what, problem)
             raise
+        except (ports.GoneError, ports.WatchDroppedError) as problem:
+            if is_empty:
+                self._note_empty_watch(kind, str(problem))
+            raise
         except ports.ApiError as problem:
             self._failures.begin(what, problem)
             raise
-        self._failures.end(what)
         self._stalled_kinds.discard(kind)
+        if is_empty:
+            self._note_empty_watch(kind, "the server ends it")
+
+    def _note_empty_watch(self, kind: str, why: str) -> None:
+        """One such watch is usual: a server restarts, or has forgotten a version. The server sends
+        a bookmark every minute, so a working watch has an event."""
+        self._empty_counts[kind] += 1
+        if self._empty_counts[kind] >= EMPTY_WATCHES_MAX:
+            problem = f"each watch ends without an event: {why}"
+            problem += "; is a proxy or a load balancer in between?"
+            self._failures.begin(f"watch {kind}", ports.WatchDroppedError(problem))
 
     async def _reading(self, kind: str) -> KindReader:
         options = self._options

@@ -148,6 +148,11 @@ class Credentials:
         self.proxy = login.proxy or _proxy_of_environment(self.server)
         self.ssl_context: ssl.SSLContext | None = ssl_context(login)
 
+    @property
+    def place(self) -> str:
+        """Where the credentials come from."""
+        return str(self._source)
+
     def authorization(self) -> str:
         """The Authorization header, "" without one. Old credentials are renewed in the background,
         for later requests."""

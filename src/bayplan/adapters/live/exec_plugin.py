@@ -136,8 +136,9 @@ def _status(plugin: ExecPlugin, output: bytes) -> ExecStatus:
 async def _output(plugin: ExecPlugin, program: str, *, is_interactive: bool) -> bytes:
     """What the plugin writes to standard output. Raises LoginError."""
     loop = asyncio.get_running_loop()
-    try:
-        transport, pipes = await loop.subprocess_exec(
+    # A task, because a start that is cut off would leave the process, and asyncio waits for it.
+    start = loop.create_task(
+        loop.subprocess_exec(
             lambda: _Pipes(plugin.command),
             program,
             *(plugin.args or ()),
@@ -146,28 +147,40 @@ async def _output(plugin: ExecPlugin, program: str, *, is_interactive: bool) -> 
             # Its own children end with it. A process in a session of its own has no terminal.
             start_new_session=not is_interactive,
         )
-    except (OSError, ValueError) as problem:
-        why = getattr(problem, "strerror", None) or str(problem)
-        raise LoginError(f"exec: executable {plugin.command} cannot be run: {why}") from None
+    )
     notice = loop.call_later(
         NOTICE_SECONDS, _log.warning, "waiting for the exec plugin %s", plugin.command
     )
     try:
+        await asyncio.wait((start,))
+        transport, pipes = start.result()
         await pipes.ended
+    except (OSError, ValueError) as problem:
+        why = getattr(problem, "strerror", None) or str(problem)
+        raise LoginError(f"exec: executable {plugin.command} cannot be run: {why}") from None
     finally:
         notice.cancel()
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            if is_interactive:
-                transport.kill()
-            else:
-                os.killpg(transport.get_pid(), signal.SIGKILL)
-        # `close` before the end of the process would take its exit code from the loop.
-        await pipes.exited.wait()
-        transport.close()
-        await pipes.closed.wait()
+        await asyncio.wait((start,))
+        if start.exception() is None:
+            await _end(*start.result(), is_interactive=is_interactive)
     if code := transport.get_returncode():
         raise LoginError(f"exec: executable {plugin.command} failed with exit code {code}")
     return bytes(pipes.output)
+
+
+async def _end(
+    transport: asyncio.SubprocessTransport, pipes: "_Pipes", *, is_interactive: bool
+) -> None:
+    """Kill what still runs, and close the pipes."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if is_interactive:
+            transport.kill()
+        else:
+            os.killpg(transport.get_pid(), signal.SIGKILL)
+    # `close` before the end of the process would take its exit code from the loop.
+    await pipes.exited.wait()
+    transport.close()
+    await pipes.closed.wait()
 
 
 def _environment(plugin: ExecPlugin, *, is_interactive: bool) -> Mapping[str, str]:

@@ -32,8 +32,13 @@ STREAM_ANSWER_SECONDS = 30.0
 READ_BUFFER_BYTES = 2**20
 _REFUSAL_BYTES_MAX = 16 << 20
 
-#: Failures before the request left us.
-_NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
+#: Failures before the request left us; the last one is the refusal of a proxy to connect.
+_NOT_SENT = (
+    aiohttp.ClientConnectorError,
+    aiohttp.ConnectionTimeoutError,
+    aiohttp.ClientHttpProxyError,
+)
+_PROXY_ADVICE = "check HTTPS_PROXY, NO_PROXY and the kubeconfig's proxy-url"
 
 
 @final
@@ -86,7 +91,8 @@ class Streams:
         except aiohttp.ClientConnectorCertificateError as problem:
             raise UntrustedServerError(request, server, problem) from None
         except _NOT_SENT as problem:
-            raise UnreachableError(f"{request}: no answer from {server}: {problem}") from None
+            why = _text_of(problem)
+            raise UnreachableError(f"{request}: no answer from {server}: {why}") from None
         except TimeoutError:
             raise WatchStalledError(f"{request}: nothing came for {seconds:g} s") from None
         except (aiohttp.ClientError, OSError) as problem:
@@ -257,4 +263,10 @@ class ProxiedSession:
 
 
 def _text_of(problem: Exception) -> str:
+    if isinstance(problem, aiohttp.ClientProxyConnectionError):
+        place, why = f"{problem.host}:{problem.port}", problem.os_error.strerror or problem
+        return f"the proxy {place} cannot be reached: {why}; {_PROXY_ADVICE}"
+    if isinstance(problem, aiohttp.ClientHttpProxyError):
+        found = f"HTTP {problem.status} {problem.message}".strip()
+        return f"the proxy refuses the connection: {found}; {_PROXY_ADVICE}"
     return str(problem) or type(problem).__name__

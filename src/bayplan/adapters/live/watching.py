@@ -229,6 +229,21 @@ class ReadingOptions:
     leave_out: Callable[[Content, str], None] | None = None
 
 
+async def watch_lines(
+    client: ApiClient, path: str, silence_seconds_max: float
+) -> AsyncGenerator[bytes]:
+    """The events of a watch, as the server writes them. Raises what `ApiClient.stream` raises, and
+    UnreadableAnswerError for an event without an end."""
+    incomplete = b""
+    async for piece in client.stream(path, silence_seconds_max):
+        *lines, incomplete = (incomplete + piece).split(b"\n")
+        if len(incomplete) > _EVENT_BYTES_MAX:
+            size = f"larger than {_EVENT_BYTES_MAX >> 20} MiB"
+            raise UnreadableAnswerError(f"watch {path.partition('?')[0]}: an event is {size}")
+        for line in lines:
+            yield line
+
+
 class _NamedMetadata(msgspec.Struct):
     name: str
     annotations: dict[str, str] | None = None
@@ -410,14 +425,9 @@ class KindReader:
             "timeoutSeconds": str(seconds),
             "resourceVersion": resource_version,
         }
-        silence, incomplete = self._options.silence_seconds_max, b""
-        async for piece in self._client.stream(self._path(query), silence):
-            *lines, incomplete = (incomplete + piece).split(b"\n")
-            if len(incomplete) > _EVENT_BYTES_MAX:
-                size = f"larger than {_EVENT_BYTES_MAX >> 20} MiB"
-                raise UnreadableAnswerError(f"watch {self._resource.path()}: an event is {size}")
-            for line in lines:
-                yield self._event(line)
+        silence = self._options.silence_seconds_max
+        async for line in watch_lines(self._client, self._path(query), silence):
+            yield self._event(line)
 
     def _event(self, line: bytes) -> WatchEvent:
         kind = self._resource.kind

@@ -17,6 +17,7 @@ import msgspec
 from bayplan.adapters.live.client import ApiClient
 from bayplan.adapters.live.errors import read_answer
 from bayplan.adapters.live.rate_limit import Lane
+from bayplan.adapters.live.watching import watch_lines
 from bayplan.config.schema import KUBE_SCHEDULER_NAMESPACE
 from bayplan.ports import WatchDroppedError
 from bayplan.rng import unique_token
@@ -171,16 +172,14 @@ class ApiLeaseLock:
             "resourceVersion": resource_version,
             "timeoutSeconds": str(_WATCH_SECONDS),
         }
-        path, incomplete = f"{self._path}?{urlencode(query)}", b""
+        path = f"{self._path}?{urlencode(query)}"
         # A leader renews its lease, so a silent watch has stalled.
-        async for piece in self._client.stream(path, _SILENCE_SECONDS_MAX):
-            *lines, incomplete = (incomplete + piece).split(b"\n")
-            for line in lines:
-                event = read_answer(line, _Event, f"watch {self._path}/{self._name}")
-                if event.type == "ERROR":
-                    raise WatchDroppedError(f"watch {self._path}/{self._name}: {event.object}")
-                lease = None if event.type == "DELETED" else event.object
-                yield LeaseChange(version_of(event.object), lease)
+        async for line in watch_lines(self._client, path, _SILENCE_SECONDS_MAX):
+            event = read_answer(line, _Event, f"watch {self._path}/{self._name}")
+            if event.type == "ERROR":
+                raise WatchDroppedError(f"watch {self._path}/{self._name}: {event.object}")
+            lease = None if event.type == "DELETED" else event.object
+            yield LeaseChange(version_of(event.object), lease)
 
     async def _request(self, method: str, path: str, content: Lease | None = None) -> Lease:
         answer = await self._client.request(method, path, content, lane=Lane.LEASES)
