@@ -57,6 +57,20 @@ def open_regular_file(path: Path) -> int:
     raise OSError(number, f"found {_kind_of(mode)}, wanted a regular file", str(path))
 
 
+def kind_of_entry(path: Path) -> str | None:
+    """What an entry of a folder is that is no regular file and no link to one: "a FIFO", "a broken
+    link to x". None: a regular file, or one of which nothing is known."""
+    link = f"link to {path.readlink()}" if path.is_symlink() else ""
+    try:
+        mode = path.stat().st_mode
+    except OSError as problem:
+        is_broken = link and problem.errno in (errno.ENOENT, errno.ELOOP, errno.ENOTDIR)
+        return f"a broken {link}" if is_broken else None
+    if stat.S_ISREG(mode):
+        return None
+    return f"{_kind_of(mode)}, by a {link}" if link else _kind_of(mode)
+
+
 def _kind_of(mode: int) -> str:
     kinds = (
         (stat.S_ISDIR, "a folder"),

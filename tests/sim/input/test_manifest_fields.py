@@ -112,7 +112,7 @@ def test_a_number_beyond_64_bits_is_named_with_its_field(number: int) -> None:
 def test_an_empty_path_is_not_the_present_folder_and_a_broken_link_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").symlink_to("nowhere.yaml")
     with pytest.raises(InputError) as problem:
-        load_inputs(["", str(tmp_path)])
+        load_inputs(["", str(tmp_path / "a.yaml")])
     empty, broken = problem.value.lines
     assert empty == '"": found nothing, wanted a file, a folder or -'
     assert broken.endswith(

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,59 @@ def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "bad.csv").write_bytes(b"\xff")
     _, (line,) = read(tmp_path)
     assert line == f"{tmp_path}/bad.csv: is not UTF-8"
+
+
+def test_what_is_not_a_file_in_a_folder_is_named_and_the_files_are_read(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    written(folder / "a.yaml", pod("a"))
+    written(tmp_path / "elsewhere" / "b.yaml", pod("b"))
+    os.mkfifo(folder / "fifo.yaml")
+    (folder / ".#a.yaml").symlink_to("user@host.1:2")
+    (folder / "base").symlink_to("../elsewhere")
+    (folder / "loop.json").symlink_to("loop.json")
+    (folder / "no-input.txt").symlink_to("nowhere")
+    (folder / "zero.yml").symlink_to("/dev/zero")
+    errors = InputErrors()
+    assert values(read_sources([str(folder)], errors)) == [pod("a")]
+    errors.raise_if_any()
+    (remark,) = errors.remarks
+    assert remark == (
+        f"{folder}: passed over what is not a file: .#a.yaml (a broken link to user@host.1:2), "
+        "base (a folder, by a link to ../elsewhere), fifo.yaml (a FIFO), "
+        "loop.json (a broken link to loop.json), zero.yml (a device, by a link to /dev/zero)"
+    )
+
+
+def test_a_folder_with_links_to_its_files_as_of_a_mounted_config_map_has_each_file_once(
+    tmp_path: Path,
+) -> None:
+    written(tmp_path / "..2026_01_01" / "a.yaml", pod("a"))
+    (tmp_path / "..data").symlink_to("..2026_01_01")
+    (tmp_path / "a.yaml").symlink_to("..data/a.yaml")
+    errors = InputErrors()
+    assert values(read_sources([str(tmp_path)], errors)) == [pod("a")]
+    assert errors.remarks == []
+
+
+def test_a_folder_or_a_file_that_may_not_be_read_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path / "a.yaml", pod("a"))
+    written(tmp_path / "own" / "b.yaml", pod("b"))
+    scandir, open_file = os.scandir, os.open
+
+    def forbidden(path: Any, *arguments: Any) -> Any:
+        if Path(path) in (tmp_path / "own", tmp_path / "a.yaml"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return open_file(path, *arguments) if arguments else scandir(path)
+
+    monkeypatch.setattr(os, "scandir", forbidden)
+    monkeypatch.setattr(os, "open", forbidden)
+    parts, problems = read(tmp_path)
+    assert parts == []
+    assert problems[:2] == [
+        f"{tmp_path / name}: cannot be read: Permission denied" for name in ("own", "a.yaml")
+    ]
 
 
 def test_scenarios_are_distinguished_from_objects() -> None:

@@ -5,9 +5,12 @@ In a folder, the suffix decides what a file is (.yaml, .yml, .json, .csv; other 
 A file that is named itself is CSV if its suffix is .csv, and YAML or JSON otherwise. Lists of
 objects, as kubectl prints them, are split here, so that later steps see single objects with their
 place. Files of other tools in a folder are passed over, and a remark names them
-(`foreign_files.py`).
+(`foreign_files.py`). The same holds for what cannot hold objects at all: a FIFO, or the broken link
+with which an editor locks a file. A file of a folder that cannot be read is refused, because
+nobody knows which objects the answer would lack.
 """
 
+import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -15,8 +18,9 @@ from typing import Any, NamedTuple, TypeAlias, final
 
 from msgspec import Struct
 
+from bayplan.answers.amounts import counted
 from bayplan.problems import wrong
-from bayplan.regular_files import read_regular_file
+from bayplan.regular_files import kind_of_entry, read_regular_file
 from bayplan.sim.input import foreign_files
 from bayplan.sim.input.errors import InputErrors
 from bayplan.sim.input.openb import is_table
@@ -108,10 +112,16 @@ def _content(path: Path, errors: InputErrors, *, is_named: bool = True) -> bytes
     try:
         return path.read_bytes() if is_named else read_regular_file(path, _BYTES_MAX)
     except (OSError, ValueError) as problem:
-        reason = getattr(problem, "strerror", None) or str(problem)
         link = f"; it is a link to {path.readlink()}" if path.is_symlink() else ""
-        errors.add(str(path), f"cannot be read: {reason}{link}")
+        _refuse_unreadable(path, problem, errors, link)
         return None
+
+
+def _refuse_unreadable(
+    path: Path, problem: OSError | ValueError, errors: InputErrors, detail: str = ""
+) -> None:
+    reason = getattr(problem, "strerror", None) or str(problem)
+    errors.add(str(path), f"cannot be read: {reason}{detail}")
 
 
 #: The most files of other tools that a remark names.
@@ -120,18 +130,51 @@ _NAMES_MAX = 8
 
 @final
 class _Folder:
-    """Reads a folder, without the files of other tools."""
+    """Reads a folder, without the files of other tools and without what is no file."""
 
     def __init__(self, folder: Path, errors: InputErrors) -> None:
         self._folder = folder
         self._errors = errors
-        paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in _SUFFIXES)
-        # Folders of runs may be below the folder of the input; they are no input.
-        self._files = [path for path in paths if not path.is_dir() and not belongs_to_run(path)]
+        #: What is no file, with its name and kind: "lock.yaml (a FIFO)".
+        self._no_files: list[str] = []
+        self._files = [*self._listed_files()]
         self._charts = {path.parent for path in self._files if path.name == foreign_files.CHART}
         #: Charts with templates that are not rendered.
         self._unrendered: dict[Path, None] = {}
         self._passed_over: list[Path] = []
+
+    def _listed_files(self) -> Iterator[Path]:
+        """The files to read, in the order of their paths, each file once.
+
+        As for kubectl, links to folders are not followed. A file that several links lead to counts
+        once: Kubernetes mounts a ConfigMap as links to files of a hidden folder.
+        """
+        seen: set[str] = set()
+        for path in sorted(self._entries()):
+            # Folders of runs may be below the folder of the input; they are no input.
+            if belongs_to_run(path):
+                continue
+            kind, target = kind_of_entry(path), os.path.realpath(path)
+            if path.is_dir():
+                if not Path(target).is_relative_to(os.path.realpath(self._folder)):
+                    self._no_files.append(f"{path.relative_to(self._folder)} ({kind})")
+            elif path.suffix.lower() not in _SUFFIXES:
+                continue
+            elif kind is not None:
+                self._no_files.append(f"{path.relative_to(self._folder)} ({kind})")
+            elif target not in seen:
+                seen.add(target)
+                yield path
+
+    def _entries(self) -> Iterator[Path]:
+        """All files below the folder, and all links to folders."""
+
+        def refuse(problem: OSError) -> None:
+            _refuse_unreadable(Path(problem.filename), problem, self._errors)
+
+        for parent, folders, files in os.walk(self._folder, onerror=refuse):
+            yield from (Path(parent, name) for name in files)
+            yield from (path for name in folders if (path := Path(parent, name)).is_symlink())
 
     def parts(self) -> list[Part | CsvText]:
         if not self._files:
@@ -178,14 +221,20 @@ class _Folder:
     def _remarks(self) -> Iterator[str]:
         names = [str(path.relative_to(self._folder)) for path in self._passed_over]
         if names:
-            files = "1 file" if len(names) == 1 else f"{len(names):,} files"
-            more = f" and {len(names) - _NAMES_MAX:,} more" if len(names) > _NAMES_MAX else ""
-            named = ", ".join(names[:_NAMES_MAX])
-            yield f"{self._folder}: passed over {files} without objects: {named}{more}"
+            files = counted(len(names), "file")
+            yield f"{self._folder}: passed over {files} without objects: {_first_of(names)}"
+        if self._no_files:
+            what = "what is not a file"
+            yield f"{self._folder}: passed over {what}: {_first_of(self._no_files)}"
         for path in self._passed_over:
             if foreign_files.is_kustomization(str(path)):
                 command = foreign_files.kustomize_command(str(path.parent))
                 yield f"{path} is not applied, its files are read as they are; or: {command}"
+
+
+def _first_of(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMES_MAX:,} more" if len(names) > _NAMES_MAX else ""
+    return f"{', '.join(names[:_NAMES_MAX])}{more}"
 
 
 def _csv(content: bytes, place: str, errors: InputErrors) -> Iterator[CsvText]:
