@@ -8,6 +8,7 @@ from bayplan.api.objects import POD, Pod, decode
 from bayplan.api.storage_objects import (
     AwsDisk,
     AzureDisk,
+    ClaimTemplate,
     ClaimVolumeSource,
     CSISource,
     EphemeralVolumeSource,
@@ -16,6 +17,8 @@ from bayplan.api.storage_objects import (
     RBDSource,
     Volume,
 )
+
+_CLAIM = ClaimTemplate()
 
 
 def volume(**source: Any) -> Volume:
@@ -34,7 +37,9 @@ def volume(**source: Any) -> Volume:
         ),
         pytest.param(
             {"ephemeral": {"volumeClaimTemplate": {"spec": {}}}},
-            Volume(name="v", ephemeral=EphemeralVolumeSource()),
+            Volume(
+                name="v", ephemeral=EphemeralVolumeSource(volume_claim_template=ClaimTemplate())
+            ),
             id="an ephemeral claim",
         ),
         pytest.param(

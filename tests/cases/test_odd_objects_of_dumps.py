@@ -91,6 +91,18 @@ UNREADABLE = {
         api_object("v1 ResourceQuota", "odd", "default", spec={"hard": {"cpu": "x"}}),
         "it refuses no new pods",
     ),
+    "a claim of a pod": (
+        pod(
+            "odd",
+            nodeName="n9",
+            volumes=[{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": "x"}}}],
+        ),
+        "of node n9 counts as free",
+    ),
+    "finalizers of a namespace": (
+        api_object("v1 Namespace", "odd", spec={"finalizers": [1]}),
+        "did not exist",
+    ),
 }
 
 
@@ -213,6 +225,27 @@ def test_a_scenario_may_patch_an_odd_object_but_not_make_it_worse(tmp_path: Path
     assert bayplan("simulate", dump, good).exit_code == 0
     bad = write_objects(tmp_path / "bad.json", scenario({"taints": [{"key": "a b"}]}))
     assert all("taints[0]" in line for line in refusal("simulate", dump, bad))
+
+
+@pytest.mark.parametrize(
+    ("content", "command"),
+    [
+        ({**node("odd"), "status": {"nodeInfo": [1]}}, ("simulate",)),
+        ({**node("odd"), "status": {"nodeInfo": {"kubeletVersion": [1]}}}, ("simulate",)),
+        ({**pod("odd"), "kind": {}}, ("why", "--all-pending")),
+        (
+            api_object("autoscaling/v1 HorizontalPodAutoscaler", "odd", "default", spec=[1]),
+            ("whatif", "--cordon", "n1"),
+        ),
+        (pod("odd", cpu="9", volumes=[{"emptyDir": {}}]), ("why", "default/odd")),
+    ],
+    ids=["node info", "kubelet version", "kind", "autoscaler", "volume without a name"],
+)
+def test_what_no_scheduler_reads_may_have_any_value(
+    content: Content, command: tuple[str, ...], tmp_path: Path
+) -> None:
+    result = bayplan(*command, dump_with(tmp_path, stored(content)))
+    assert result.exit_code in (0, 1), result.output
 
 
 @pytest.mark.parametrize("kind", ["ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"])

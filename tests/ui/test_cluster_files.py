@@ -106,7 +106,8 @@ spec:
 """
 _CUSTOM = "apiVersion: example.com/v1\nkind: Foo\nmetadata: {name: a}\n"
 _NO_NODE = (
-    "no node was read: name a file with the nodes of the cluster, too; bayplan capture writes one"
+    "no node was read: name a file with the nodes of the cluster, too; "
+    "kubectl get nodes -o yaml prints them, bayplan capture writes all"
 )
 _MADE = "2 pods were created for controllers: 2 for 1 Deployment"
 _NO_OBJECT = "wanted an object with apiVersion, kind and metadata"

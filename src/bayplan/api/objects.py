@@ -356,8 +356,13 @@ class Node(Api):
 # ---- what PodTopologySpread and InterPodAffinity look up ------------------------------------
 
 
+class NamespaceSpec(Api):
+    finalizers: tuple[str, ...] | None = None
+
+
 class Namespace(Api):
     metadata: ObjectMeta = ObjectMeta()
+    spec: NamespaceSpec = NamespaceSpec()
 
 
 class ServiceSpec(Api):
@@ -396,6 +401,10 @@ class Unstructured(Api):
 
     metadata: ObjectMeta = ObjectMeta()
     content: dict[str, Any] = {}
+
+
+class _MetadataOnly(Api):
+    metadata: ObjectMeta = ObjectMeta()
 
 
 # ---- kinds ---------------------------------------------------------------------------------
@@ -545,9 +554,8 @@ def _decoded(struct_type: type[Any], content: Any) -> Any:
 
 
 def _unstructured(content: Any) -> Unstructured:
-    """A Namespace is decoded as its metadata only."""
     values: dict[str, Any] = msgspec.convert(content, dict[str, Any])
-    return Unstructured(metadata=_decoded(Namespace, values).metadata, content=values)
+    return Unstructured(metadata=_decoded(_MetadataOnly, values).metadata, content=values)
 
 
 def _without_nulls(content: Any) -> Any:

@@ -77,8 +77,29 @@ class ClaimVolumeSource(Api):
     claim_name: str = ""
 
 
+class VolumeResources(Api):
+    requests: Quantities | None = None
+
+
+class PersistentVolumeClaimSpec(Api):
+    access_modes: tuple[str, ...] | None = None
+    selector: LabelSelector | None = None
+    resources: VolumeResources = VolumeResources()
+    volume_name: str = ""
+    storage_class_name: str | None = None
+    volume_mode: str | None = None
+    volume_attributes_class_name: str | None = None
+
+
+class ClaimTemplate(Api):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
+
+
 class EphemeralVolumeSource(Api):
-    """A claim made for the pod alone; its template is the controller's business."""
+    """A claim made for the pod alone."""
+
+    volume_claim_template: ClaimTemplate | None = None
 
 
 class _Disks(Api):
@@ -162,20 +183,6 @@ class PersistentVolume(Api):
     metadata: ObjectMeta = ObjectMeta()
     spec: PersistentVolumeSpec = PersistentVolumeSpec()
     status: VolumePhase = VolumePhase()
-
-
-class VolumeResources(Api):
-    requests: Quantities | None = None
-
-
-class PersistentVolumeClaimSpec(Api):
-    access_modes: tuple[str, ...] | None = None
-    selector: LabelSelector | None = None
-    resources: VolumeResources = VolumeResources()
-    volume_name: str = ""
-    storage_class_name: str | None = None
-    volume_mode: str | None = None
-    volume_attributes_class_name: str | None = None
 
 
 class PersistentVolumeClaim(Api):

@@ -4,13 +4,12 @@ A HorizontalPodAutoscaler names its target with any version of the target's grou
 ScaledObject of KEDA may leave out group and kind: the kind and the name tell the target.
 """
 
-from typing import Any
-
 from bayplan.api.objects import Unstructured
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.objects.keys import ObjectKey
 from bayplan.sim.input.controller_kinds import CONTROLLERS
 from bayplan.sim.input.object_checks import AUTOSCALERS
+from bayplan.sim.input.priority_classes import members
 
 
 def autoscaled(model: ClusterModel) -> dict[ObjectKey, ObjectKey]:
@@ -21,8 +20,9 @@ def autoscaled(model: ClusterModel) -> dict[ObjectKey, ObjectKey]:
         for each in model.objects(autoscaler):
             if not isinstance(each, Unstructured):
                 continue
-            target: Any = (each.content.get("spec") or {}).get("scaleTargetRef") or {}
-            kind = kinds.get(target.get("kind") or "Deployment")
+            # Nothing has checked the content of such a kind.
+            target = members(members(each.content, "spec"), "scaleTargetRef")
+            kind = kinds.get(str(target.get("kind") or "Deployment"))
             if kind is not None:
                 namespace, name = each.metadata.namespace or "", str(target.get("name") or "")
                 key = ObjectKey(autoscaler, namespace, each.metadata.name)

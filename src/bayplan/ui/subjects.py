@@ -54,9 +54,6 @@ _ITEMS = 1_000
 #: For a cluster without a run: the number of waiting pods that are tried once to learn why they
 #: wait.
 _TRIED_MAX = 1_000
-_NO_NODE = (
-    "no node was read: name a file with the nodes of the cluster, too; bayplan capture writes one"
-)
 #: The most different lines about failures in the terminal. There is a limit because a client may
 #: ask anything.
 _REPORTED_MAX = 1_000
@@ -430,8 +427,6 @@ class ClusterSubject(FileSubject):
             fold.add(change)
         self._changes = ()
         line = fold.timeline()
-        if not line.node_names:
-            self._note(_NO_NODE)
         line = with_causes(line, causes_now(model, _TRIED_MAX))
         self._timeline = replace(line, created=self._created)
 

@@ -161,6 +161,22 @@ def test_daemon_sets_see_nodes_of_all_files(tmp_path: Path) -> None:
     assert workload.all_notes() == ("2 pods were created for controllers: 2 for 1 DaemonSet",)
 
 
+def test_nodes_that_the_input_lacks_are_reported_with_what_to_do(tmp_path: Path) -> None:
+    running = pod("a", nodeName="n1"), pod("b", nodeName="n1"), pod("c", nodeName="n2")
+    (none,) = load(tmp_path, *running).node_notes
+    assert none.startswith("no node was read: ")
+    assert "kubectl get nodes -o yaml" in none
+    assert load(tmp_path, *running, node("n2")).node_notes == (
+        "2 pods are on 1 node that the input lacks, as if deleted: n1",
+    )
+    later = scenario({"at": 1, "create": [node("n1")]})
+    assert load(tmp_path, *running, node("n2"), later).node_notes == ()
+    missing = load(tmp_path, node("n0"), *(pod(f"p{n}", nodeName=f"n{n}") for n in range(1, 12)))
+    (note,) = missing.node_notes
+    assert note.startswith("11 pods are on 11 nodes that the input lacks, as if deleted: n1, n2, ")
+    assert note.endswith(" and 6 more")
+
+
 def test_created_pods_are_reported_by_kind(tmp_path: Path) -> None:
     workload = load(
         tmp_path,
@@ -168,6 +184,7 @@ def test_created_pods_are_reported_by_kind(tmp_path: Path) -> None:
         controller("Deployment", "b"),
         controller("Job", "j", completions=3),
         controller("StatefulSet", "s", replicas=0),
+        node(),
     )
     assert workload.all_notes() == (
         "6 pods were created for controllers: 3 for 2 Deployments, 3 for 1 Job",
@@ -180,7 +197,7 @@ def test_a_patched_controller_is_reported_with_a_note_that_its_pods_stay(tmp_pat
     change = {"kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": 5}}
     event = {"at": 1, "patch": [change, change]}
     once = scenario(event, expansion="once")
-    assert load(tmp_path, controller("Deployment"), once).all_notes()[1:] == (
+    assert load(tmp_path, controller("Deployment"), once).notes == (
         "Deployment default/web is patched, but the pods created for it stay unchanged",
     )
 
@@ -188,11 +205,11 @@ def test_a_patched_controller_is_reported_with_a_note_that_its_pods_stay(tmp_pat
 def test_another_template_is_reported_unless_its_rollout_is_simulated(tmp_path: Path) -> None:
     same = {"kind": "ReplicaSet", "metadata": {"name": "web"}, "spec": {"replicas": 5}}
     workload = load(tmp_path, controller("ReplicaSet"), scenario({"at": 1, "patch": [same]}))
-    assert len(workload.all_notes()) == 1
+    assert workload.notes == ()
     labels = {"metadata": {"labels": {"app": "web", "version": "2"}}}
     other = {**same, "spec": {"template": labels}}
     workload = load(tmp_path, controller("ReplicaSet"), scenario({"at": 1, "patch": [other]}))
-    (note,) = workload.all_notes()[1:]
+    (note,) = workload.notes
     what = "has another template now, but its pods stay unchanged"
     why = "only rollouts of Deployments and StatefulSets are simulated"
     assert note == f"ReplicaSet default/web {what}: {why}"

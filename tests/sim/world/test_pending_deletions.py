@@ -78,7 +78,8 @@ def test_a_pod_on_a_missing_node_has_no_room_and_stays_until_its_finalizer_goes(
     result = simulated(node("n1", status=SMALL), leaving(nodeName="gone"), pod("p"))
     assert result.placements == {"default/p": "n1"}
     remark = "Pod default/stuck is being deleted and stays: it has the finalizer example.com/wait"
-    assert result.notes == (remark,)
+    missing = "1 pod is on 1 node that the input lacks, as if deleted: gone"
+    assert result.notes == (missing, remark)
 
 
 def test_a_node_that_a_finalizer_keeps_stays() -> None:

@@ -283,7 +283,11 @@ def clean(content: Content) -> Content:
 def _remove_token(spec: Content) -> None:
     """Remove the volume that admission added for the ServiceAccount, because it will add another
     one."""
-    volumes = [v for v in spec.get("volumes") or () if not v["name"].startswith(_TOKEN_VOLUME)]
+    volumes = [
+        volume
+        for volume in spec.get("volumes") or ()
+        if not volume.get("name", "").startswith(_TOKEN_VOLUME)
+    ]
     spec["volumes"] = volumes
     if not volumes:
         del spec["volumes"]

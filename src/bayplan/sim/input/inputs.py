@@ -16,7 +16,9 @@ from msgspec import Struct
 
 from bayplan.adapters.embedded.admission.plugin_set import DEFAULT_PLUGINS, PluginSet
 from bayplan.adapters.embedded.pod_gc_controller import PodGcTimes
-from bayplan.api.objects import NAMESPACE, ApiObject
+from bayplan.answers.amounts import counted, pod_count
+from bayplan.answers.names import in_natural_order, listed_names
+from bayplan.api.objects import NAMESPACE, NODE, ApiObject
 from bayplan.clock import ManualClock, epoch_of, rfc3339
 from bayplan.config.cluster_version import ReportedReleases
 from bayplan.objects.keys import key_of, kind_of
@@ -253,6 +255,7 @@ class _Loader:
             unknown_workloads=tuple(self.not_understood.unknown_workloads),
             left_out=tuple(checks.stored.left_out.items()),
             moved_back_seconds=self._moved_back_seconds,
+            node_notes=_node_notes((*initial, *created)) if self._present is None else (),
             notes=(
                 *self._errors.remarks,
                 *self.not_understood.versions(),
@@ -459,6 +462,31 @@ def _cron_job_notes(ignored_kinds: Mapping[str, int]) -> list[str]:
     return [f"{named} not expanded: put the Jobs that run meanwhile into the input"]
 
 
+#: `kubectl get all` prints no nodes, and neither does a dump of namespaces.
+_NO_NODE = (
+    "no node was read: name a file with the nodes of the cluster, too; "
+    "kubectl get nodes -o yaml prints them, bayplan capture writes all"
+)
+
+
+def _node_notes(created: Collection[Content]) -> tuple[str, ...]:
+    """See `Workload.node_notes`."""
+    names = {key_of(one).name for one in created if kind_of(one) == NODE}
+    if not names:
+        return (_NO_NODE,)
+    named = [_node_name(one) for one in created if is_pod(one)]
+    lost = [name for name in named if name and name not in names]
+    if not lost:
+        return ()
+    pods, nodes = f"{pod_count(len(lost))} {'is' if len(lost) == 1 else 'are'}", set(lost)
+    where = f"on {counted(len(nodes), 'node')} that the input lacks"
+    return (f"{pods} {where}, as if deleted: {listed_names(in_natural_order(nodes))}",)
+
+
+def _node_name(pod: Content) -> str:
+    return (pod.get("spec") or {}).get("nodeName") or ""
+
+
 def _patch_notes(timeline: StepSequence, mode: ExpansionMode) -> list[str]:
     """Notes for the reader about controllers whose templates are changed."""
     what = "is patched, but the pods created for it stay unchanged"
@@ -469,5 +497,5 @@ def _patch_notes(timeline: StepSequence, mode: ExpansionMode) -> list[str]:
 
 
 def _kubelet_version(node: Content) -> str:
-    info = (node.get("status") or {}).get("nodeInfo") or {}
-    return str(info.get("kubeletVersion") or "")
+    version = members(members(node, "status"), "nodeInfo").get("kubeletVersion")
+    return version if isinstance(version, str) else ""

@@ -25,6 +25,8 @@ def implied_classes(values: Iterable[Any], present: Collection[str]) -> list[Con
     named: set[str] = set()
     for value in values:
         kind = value.get("kind") if isinstance(value, dict) else None
+        if not isinstance(kind, str):
+            continue
         if kind == "Pod":
             _note_pod(members(value, "spec"), seen)
         elif kind in _WITH_TEMPLATES:
