@@ -230,6 +230,8 @@ class Api:
         self.seconds = seconds
         self.written: list[tuple[float, str, str | None]] = []
         self.tries = 0
+        #: The error of each patch that was given up.
+        self.dropped: list[str] = []
 
     async def patch_pod_status(self, patch: ports.PatchPodStatus) -> None:
         self.tries += 1
@@ -253,7 +255,7 @@ def patch_with(message: str, nominated: str | None = None, uid: str = "u") -> po
 def write_patches(api: Api, scene: Callable[[PodPatches], Awaitable[None]]) -> Api:
     async def main() -> None:
         port: Any = api
-        await scene(PodPatches(port))
+        await scene(PodPatches(port, lambda _, problem: api.dropped.append(str(problem))))
         await settled()
         await asyncio.sleep(100)
 
@@ -308,7 +310,7 @@ def test_a_patch_is_dropped_after_some_tries() -> None:
         send(patches, patch_with("first"))
 
     api = write_patches(Api([BUSY] * 10), scene)
-    assert (api.tries, api.written) == (STATUS_PATCH_TRIES, [])
+    assert (api.tries, api.written, api.dropped) == (STATUS_PATCH_TRIES, [], ["busy"])
 
     async def again(patches: PodPatches) -> None:
         send(patches, patch_with("first"))
@@ -317,6 +319,7 @@ def test_a_patch_is_dropped_after_some_tries() -> None:
 
     api = write_patches(Api([BUSY] * STATUS_PATCH_TRIES), again)
     assert [message for _, message, _ in api.written] == ["second"]
+    assert api.dropped == ["busy"]
 
 
 def test_a_patch_of_a_deleted_pod_is_dropped() -> None:
@@ -675,6 +678,30 @@ def test_a_runner_is_drained_when_bindings_have_ended_and_their_events_are_writt
         )
         (event,) = cluster.objects(EVENT)
         assert event.content["reason"] == "Scheduled"
+        running.cancel()
+
+    run(main(), clock)
+
+
+def test_a_runner_that_has_not_read_all_kinds_has_nothing_to_drain() -> None:
+    clock = ManualClock()
+    cluster = EmbeddedCluster(clock)
+    cluster.create(NODE_MANIFEST)
+
+    async def list_without_pods(kind: str) -> ports.Listing:
+        if kind == POD:
+            await asyncio.Event().wait()
+        return await cluster.list(kind)
+
+    async def main() -> None:
+        port: Any = ReplacedCalls(cluster, list=list_without_pods)
+        runner = Runner(Scheduler(config_from(config_dict(Setup())), Registry(), clock), port)
+        running = asyncio.get_running_loop().create_task(runner.run())
+        await settled()
+        runner.pause()
+        draining = asyncio.get_running_loop().create_task(runner.drained())
+        await settled()
+        assert draining.done()
         running.cancel()
 
     run(main(), clock)

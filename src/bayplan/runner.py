@@ -44,6 +44,7 @@ from bayplan.ports import (
 from bayplan.status_patches import (
     RETRY_SECONDS_MAX,
     RETRY_SECONDS_MIN,
+    DroppedPatch,
     GroupPatches,
     PodPatches,
 )
@@ -63,6 +64,9 @@ _OPERATIONS = {ExtenderVerb.PRIORITIZE: "prioritizing_extender"}
 
 
 def _nothing() -> None: ...
+
+
+def _drop(patch: PatchPodStatus, problem: Exception) -> None: ...
 
 
 def _end(waiter: "asyncio.Future[None]") -> None:
@@ -104,18 +108,20 @@ class Runner:
         extenders: Mapping[str, Ask] | None = None,
         *,
         on_synced: Callable[[], None] = _nothing,
+        dropped_patch: DroppedPatch = _drop,
         turns: Turns | None = None,
     ) -> None:
         """``extenders``: name → how to call each extender that is not a Python class.
 
-        ``on_synced``: called when every kind has been listed. ``turns``: of the event loop, if it
-        has them: then the runner is seldom suspended.
+        ``on_synced``: called when every kind has been listed. ``dropped_patch``: called with each
+        status patch of a pod that is given up. ``turns``: of the event loop, if it has them: then
+        the runner is seldom suspended.
         """
         self._scheduler = scheduler
         self._cluster = cluster
         self._asking = _ExtenderCaller(scheduler, {**scheduler.asks(cluster), **(extenders or {})})
         self._on_synced = on_synced
-        self._patches = PodPatches(cluster)
+        self._patches = PodPatches(cluster, dropped_patch)
         self._group_patches = GroupPatches(cluster)
         self._inbox: deque[WatchEvent | _Item] = deque()
         #: Answers of extenders, with the token of the question. They are handled after the inbox,
@@ -226,8 +232,11 @@ class Runner:
         self._wake()
 
     async def drained(self) -> None:
-        """Wait until all work in progress has ended. Call `pause` first."""
-        while self._performing or self._inbox or self._answers or self._immediate_count:
+        """Wait until all work in progress has ended. Call `pause` first. Before every kind is
+        listed there is none, and nothing is taken out of the inbox."""
+        while self.is_synced and (
+            self._performing or self._inbox or self._answers or self._immediate_count
+        ):
             if self._performing:
                 await asyncio.wait(self._performing)
             else:

@@ -1,6 +1,7 @@
 """Status patches on their way to the API server: at most one request for each object at a time."""
 
 import asyncio
+from collections.abc import Callable
 from typing import final
 
 from msgspec.structs import replace
@@ -12,6 +13,9 @@ RETRY_SECONDS_MIN = 0.05
 RETRY_SECONDS_MAX = 5.0
 STATUS_PATCH_TRIES = 4
 
+#: Called with a patch that was given up, and the error.
+DroppedPatch = Callable[[ports.PatchPodStatus, Exception], None]
+
 
 @final
 class PodPatches:
@@ -21,8 +25,10 @@ class PodPatches:
     patch. Upstream's asynchronous API calls behave the same.
     """
 
-    def __init__(self, cluster: ports.Cluster) -> None:
+    def __init__(self, cluster: ports.Cluster, dropped: DroppedPatch) -> None:
+        """``dropped``: called with a patch that is given up, and the error of its last try."""
         self._cluster = cluster
+        self._dropped = dropped
         #: Both by the uid of the pod. Read ``requests`` only.
         self._unsent: dict[str, ports.PatchPodStatus] = {}
         self.requests: dict[str, asyncio.Lock] = {}
@@ -42,10 +48,11 @@ class PodPatches:
         try:
             while uid in self._unsent:
                 tries += 1
-                if await self._sent(uid, self._unsent.pop(uid)):
+                problem = await self._sent(uid, self._unsent.pop(uid))
+                if problem is None:
                     delay, tries = RETRY_SECONDS_MIN, 0
                 elif tries == STATUS_PATCH_TRIES:
-                    self._unsent.pop(uid, None)
+                    self._dropped(self._unsent.pop(uid), problem)
                 else:
                     await self._cluster.sleep(delay)
                     delay *= 2
@@ -81,20 +88,20 @@ class PodPatches:
         if unsent is not None:
             self._unsent[uid] = replace(unsent, condition=None)
 
-    async def _sent(self, uid: str, patch: ports.PatchPodStatus) -> bool:
-        """Returns False if the patch must be sent again, merged with later patches."""
+    async def _sent(self, uid: str, patch: ports.PatchPodStatus) -> Exception | None:
+        """Returns the error if the patch must be sent again, merged with later patches."""
         if patch.condition is None and patch.nominated_node_name is None:
-            return True
+            return None
         try:
             async with self.requests[uid]:
                 await self._cluster.patch_pod_status(patch)
         except ports.NotFoundError:
             self._unsent.pop(uid, None)
-        except (ports.ApiError, ports.OutcomeUnknownError):
+        except (ports.ApiError, ports.OutcomeUnknownError) as problem:
             newer = self._unsent.get(uid)
             self._unsent[uid] = patch if newer is None else patch.merged_with(newer)
-            return False
-        return True
+            return problem
+        return None
 
 
 @final

@@ -1,8 +1,11 @@
 """`bayplan shadow`: options, exit codes, one-line errors. tests/live tests the running shadow."""
 
+import errno
 import json
 import socket
 from pathlib import Path
+
+import pytest
 
 from bayplan.cli.streams import EXIT_UNREADABLE
 from bayplan.durations import DESCRIPTION
@@ -58,3 +61,12 @@ def test_the_time_ends_also_if_the_server_never_answers(tmp_path: Path) -> None:
     assert result.stderr.splitlines() == [
         "bayplan: 1 s are over, and the cluster is not read yet: there is no report"
     ]
+
+
+def test_a_full_disk_names_the_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    async def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("bayplan.cli.shadow.follow", full)
+    command = ("shadow", "--kubeconfig", str(kubeconfig(tmp_path)), "--out", "runs/a")
+    assert refusal(*command) == ["--out runs/a: No space left on device"]

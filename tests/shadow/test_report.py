@@ -1,14 +1,16 @@
 """The report as text, as a value and as metrics."""
 
 import io
+import socket
 
 import msgspec
+import pytest
 from prometheus_client.exposition import generate_latest
 from rich.console import Console
 
 from bayplan.answers.document import schema_of
 from bayplan.ports import EventType, WatchEvent
-from bayplan.shadow.metrics import registry_of
+from bayplan.shadow.metrics import MetricsEndpoint, registry_of
 from bayplan.shadow.report import ShadowReport, percentage
 from bayplan.shadow.shadow import Shadow
 from bayplan.testing import node, pod
@@ -83,3 +85,12 @@ def test_metrics_count_decisions_events_and_disagreements() -> None:
     assert 'bayplan_shadow_events_total{kind="v1 Pod"} 4.0' in lines
     assert "bayplan_shadow_missed_events_total 3.0" in lines
     assert "bayplan_shadow_pending_pods 0.0" in lines
+
+
+async def test_a_port_in_use_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        endpoint = MetricsEndpoint(Shadow(model_of([])))
+        with pytest.raises(OSError, match="in use") as error:
+            await endpoint.start(port)
+    assert error.value.filename == f"--port {port}"

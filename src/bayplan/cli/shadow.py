@@ -72,7 +72,8 @@ def shadow_command(**options: Any) -> None:
             remark(str(problem))
             sys.exit(EXIT_UNREADABLE)
         except OSError as problem:
-            place = problem.filename or f"--port {options['port']}"
+            # A write to an open file does not name the file.
+            place = problem.filename or f"--out {options['folder']}"
             fail(f"{place}: {problem.strerror}")
     show_answer(report, options["output"])
 

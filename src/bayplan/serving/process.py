@@ -15,13 +15,15 @@ _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def stop_on_signals() -> asyncio.Event:
-    """An event that SIGTERM and SIGINT set. A second signal ends the process at once."""
+    """An event that SIGTERM and SIGINT set. A second signal ends the process at once: the system
+    does it, because a KeyboardInterrupt in a callback would be an error of that callback only."""
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
 
     def stop_once() -> None:
         stop.set()
         for number in _STOP_SIGNALS:
             loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_DFL)
 
     for number in _STOP_SIGNALS:
         loop.add_signal_handler(number, stop_once)

@@ -35,7 +35,7 @@ from bayplan.history.state_log import LiveStateLog
 from bayplan.journal import Journal, MemorySink
 from bayplan.metrics import SchedulerMetrics
 from bayplan.plugins.registry import Registry
-from bayplan.ports import ApiError, Ask, Cluster, OutcomeUnknownError
+from bayplan.ports import ApiError, Ask, Cluster, OutcomeUnknownError, PatchPodStatus
 from bayplan.profile.effective_config import effective
 from bayplan.profile.kinds_in_use import kinds_in_use, without_absent
 from bayplan.rng import stable_hash, stream
@@ -343,7 +343,9 @@ class _SchedulerServer:
             asks = {name: fenced_ask(ask, may_act) for name, ask in asks.items()}
         parts = _Parts()
         page = self._page(scheduler, parts, election)
-        runner = Runner(scheduler, port, asks, on_synced=settle_memory)
+        runner = Runner(
+            scheduler, port, asks, on_synced=settle_memory, dropped_patch=_log_dropped_patch
+        )
         delays = self._config.spec.delay_cache_until_active
         replica = Replica(runner, candidate, delays_cache=delays)
         parts.runner, parts.replica = runner, replica
@@ -531,6 +533,13 @@ def _log_delay(problem: ApiError, left_seconds: float) -> None:
         _log.warning("The API server does not answer; trying again", err=str(problem))
     else:
         raise problem
+
+
+def _log_dropped_patch(patch: PatchPodStatus, problem: Exception) -> None:
+    """The line is upstream's."""
+    Log("scheduler").error(
+        "Error updating pod", pod=f"{patch.namespace}/{patch.name}", err=str(problem)
+    )
 
 
 @final

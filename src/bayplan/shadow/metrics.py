@@ -25,8 +25,12 @@ class MetricsEndpoint:
         self._server = HttpServer(app, guard=refuse_foreign_names)
 
     async def start(self, port: int) -> int:
-        """Serve on loopback; returns the port, which the system chooses for 0. Raises OSError."""
-        return await self._server.start(_HOST, port)
+        """Serve on loopback; returns the port, which the system chooses for 0. Raises OSError,
+        which names the option."""
+        try:
+            return await self._server.start(_HOST, port)
+        except OSError as problem:
+            raise OSError(problem.errno, problem.strerror, f"--port {port}") from None
 
     async def stop(self) -> None:
         await self._server.stop()
