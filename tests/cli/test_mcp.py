@@ -1,5 +1,8 @@
 """`bayplan mcp`: options and one-line errors. agents/test_server.py tests the answers."""
 
+import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -40,3 +43,27 @@ def test_without_the_extra_one_line_says_what_to_install(monkeypatch: pytest.Mon
 def test_the_program_ends_with_its_client() -> None:
     ended = process("mcp", "examples/quickstart", stdin=-3)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_program_although_its_client_is_silent(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    script = "from bayplan.cli import main; main()"
+    program = subprocess.Popen(
+        [sys.executable, "-c", script, "mcp", "examples/quickstart"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    assert program.stdin is not None
+    assert program.stdout is not None
+    with program:
+        # An answer: it reads its input now.
+        program.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+        program.stdin.flush()
+        assert b'"id":1' in program.stdout.readline()
+        program.send_signal(number)
+        assert program.wait(100) == 0
+    assert not list(tmp_path.iterdir())

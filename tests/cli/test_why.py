@@ -326,6 +326,12 @@ def test_a_token_is_sent_and_a_missing_token_is_reported() -> None:
         fetched_history(lambda port: Address(f"http://127.0.0.1:{port}"), access=TokenRequired())
 
 
+def test_an_answer_has_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bayplan.cli.remote_history.ANSWER_BYTES_MAX", 16)
+    with pytest.raises(NotAnsweredError, match="the answer is larger than"):
+        fetched_history(lambda port: Address(f"http://127.0.0.1:{port}"))
+
+
 def test_an_unreachable_scheduler_is_reported_with_a_hint() -> None:
     with pytest.raises(NotAnsweredError, match="does `bayplan run` serve there"):
         asyncio.run(history_from(Address("http://127.0.0.1:1"), "a/p"))

@@ -1,6 +1,11 @@
 """`bayplan mcp`: the questions of the command line as tools for an agent."""
 
 import asyncio
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -83,18 +88,27 @@ def mcp_command(**options: Any) -> None:
     with TemporaryDirectory(prefix="bayplan-mcp-") as folder:
         server = server_type(_workplace(options, Path(folder)), Commands(models))
         try:
-            asyncio.run(_serve(server, options["port"], token))
+            asyncio.run(_serve(server, options["port"], token, partial(_end_at_once, folder)))
         except OSError as problem:
             fail(f"--http {options['port']}: {problem.strerror}")
         finally:
             server.close()
 
 
-async def _serve(server: Any, port: int | None, token: str) -> None:
+async def _serve(server: Any, port: int | None, token: str, end: Callable[[], None]) -> None:
     if port is None:
+        loop = asyncio.get_running_loop()
+        # A cancellation would wait for the thread that reads standard input, and for a question.
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, end)
         await load(f"{_SERVER}:serve_stdio")(server)
     else:
         await load(f"{_SERVER}:serve_http")(server, port, token, lambda url: remark(f"at {url}"))
+
+
+def _end_at_once(folder: str) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    os._exit(0)
 
 
 def _token(options: dict[str, Any]) -> str:

@@ -12,6 +12,9 @@ from urllib.parse import urlencode, urlsplit
 import aiohttp
 import msgspec
 
+from bayplan.adapters.live.streams import content_of
+from bayplan.adapters.live.transport import ANSWER_BYTES_MAX, TooLargeError
+from bayplan.adapters.live.watching import LIST_BYTES_MAX
 from bayplan.cli.event_loop import run_event_loop
 from bayplan.history.entries import AttemptStart, StatesError
 from bayplan.history.past_state import PastState
@@ -54,19 +57,20 @@ def address_of(text: str, token: str, ca_file: str) -> Address:
     return Address(url.rstrip("/"), token, ca_file)
 
 
-async def _body(address: Address, path: str, seconds_max: float, **query: str) -> bytes:
+async def _body(address: Address, path: str, *, is_state: bool = False, **query: str) -> bytes:
     """The answer of an endpoint. Raises NotAnsweredError."""
     headers = {"Authorization": f"Bearer {address.token}"} if address.token else {}
-    limits = aiohttp.ClientTimeout(total=seconds_max)
+    timeout = aiohttp.ClientTimeout(total=_STATE_SECONDS_MAX if is_state else _SECONDS_MAX)
+    bytes_max = LIST_BYTES_MAX if is_state else ANSWER_BYTES_MAX
     url = f"{address.url}{path}?{urlencode(query)}"
     try:
         trust = ssl.create_default_context(cafile=address.ca_file) if address.ca_file else False
         async with (
-            aiohttp.ClientSession(headers=headers, timeout=limits) as session,
+            aiohttp.ClientSession(headers=headers, timeout=timeout) as session,
             session.get(url, ssl=trust) as answer,
         ):
-            body = await answer.read()
-    except (aiohttp.ClientError, OSError, TimeoutError) as problem:
+            body = await content_of(answer, bytes_max)
+    except (aiohttp.ClientError, OSError, TimeoutError, TooLargeError) as problem:
         detail = str(problem) or "no answer in time"
         advice = "does `bayplan run` serve there, and is it HTTP or HTTPS (https://HOST:PORT)?"
         raise NotAnsweredError(f"{address.url}: {detail}; {advice}") from None
@@ -87,7 +91,7 @@ def _decoding(address: Address) -> Iterator[None]:
 
 async def history_from(address: Address, pod: str) -> DecisionHistory:
     """The decisions about ``pod`` that the scheduler remembers. Raises NotAnsweredError."""
-    body = await _body(address, decision_history.PATH, _SECONDS_MAX, pod=pod)
+    body = await _body(address, decision_history.PATH, pod=pod)
     with _decoding(address):
         return decision_history.decode(body)
 
@@ -99,7 +103,7 @@ def remote_history(pod: str, address: Address) -> DecisionHistory:
 
 def remote_dry_run(pod: str, address: Address) -> DryRun:
     """The next attempt at ``pod``, without a decision. Raises NotAnsweredError."""
-    body = run_event_loop(_body(address, dry_runs.PATH, _SECONDS_MAX, pod=pod))
+    body = run_event_loop(_body(address, dry_runs.PATH, pod=pod))
     with _decoding(address):
         return dry_runs.decode(body)
 
@@ -109,6 +113,6 @@ def remote_attempt(
 ) -> tuple[AttemptHead, PastState, AttemptStart]:
     """The state before an attempt, the last one if ``attempt`` is None. Raises NotAnsweredError."""
     query = {"pod": pod, **({} if attempt is None else {"attempt": str(attempt)})}
-    body = run_event_loop(_body(address, past_attempts.PATH, _STATE_SECONDS_MAX, **query))
+    body = run_event_loop(_body(address, past_attempts.PATH, is_state=True, **query))
     with _decoding(address):
         return past_attempts.read_parts(body)

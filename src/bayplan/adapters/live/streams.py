@@ -117,7 +117,7 @@ class Streams:
         if answer.status == UNAUTHORIZED:
             await self._credentials.after_refusal()
         try:
-            text = await _content(answer, _REFUSAL_BYTES_MAX)
+            text = await content_of(answer, _REFUSAL_BYTES_MAX)
         except transport.TooLargeError:
             text = b""
         raise refusal(answer.status, text, request)
@@ -181,8 +181,8 @@ async def _abort(connection: Connection) -> None:
             await asyncio.wait((closed,), timeout=transport.CLOSE_SECONDS)
 
 
-async def _content(answer: aiohttp.ClientResponse, bytes_max: int) -> bytes:
-    """Raises TooLargeError."""
+async def content_of(answer: aiohttp.ClientResponse, bytes_max: int) -> bytes:
+    """The body of an answer. Raises TooLargeError."""
     content = bytearray()
     async for piece in answer.content.iter_any():
         content += piece
@@ -245,7 +245,7 @@ class ProxiedSession:
                 proxy=self._proxy,
             )
             async with _answered(request) as answer:
-                read = await _content(answer, bytes_max)
+                read = await content_of(answer, bytes_max)
                 return transport.Response(
                     answer.status, read, answer.headers.get("Retry-After", "")
                 )
