@@ -90,7 +90,7 @@ def test_a_simulation_and_a_why_load_only_the_modules_that_they_use(tmp_path: Pa
     objects = write_objects(tmp_path / "in.yaml", node("n1"), pod("a"))
     simulating = loaded_by("simulate", objects, "--out", tmp_path / "run")
     assert not set(_SPECIAL) & simulating
-    assert own_count(simulating) <= 361
+    assert own_count(simulating) <= 362
     asking = loaded_by("why", "default/a", "--run", tmp_path / "run")
     assert not set(_SPECIAL) & asking
     assert "bayplan.plugins.node_name" in simulating - asking

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from bayplan.api.field_tables import path_fault, unknown_fields
+from bayplan.api.field_tables import path_fault, typed_structs, unknown_fields
 from tests.kit.manifests import pod
 
 
@@ -124,3 +124,26 @@ def _filled(schema: dict[str, Any]) -> Any:
     if "items" in schema:
         return [_filled(schema["items"])]
     return {name: _filled(part) for name, part in schema.get("properties", {}).items()}
+
+
+def test_a_value_of_a_wrong_type_is_named_and_its_struct_lacks_it() -> None:
+    probe = {"exec": {"command": "ls"}, "periodSeconds": 5.0, "timeoutSeconds": 1.5, "foo": "x"}
+    ports = [{"containerPort": 80}, 80]
+    limits = {"cpu": "1", "memory": "1GB", "a.com/b": True}
+    fields = {"livenessProbe": probe, "ports": ports, "tty": None, "resources": {"limits": limits}}
+    structs, problems = typed_structs("v1 Pod", pod(containers=[{"name": "c", **fields}]))
+    first = "spec.containers[0]"
+    assert [str(each).removeprefix(f"{first}.") for each in problems] == [
+        'livenessProbe.exec.command: found "ls", wanted a list',
+        "livenessProbe.timeoutSeconds: found 1.5, wanted a whole number",
+        "ports[1]: found 80, wanted a mapping",
+        'resources.limits.memory: found "1GB", wanted a quantity such as 500m, 2 or 1Gi',
+        "resources.limits.a.com/b: found true, wanted a quantity such as 500m, 2 or 1Gi",
+    ]
+    by_path = {each.path: each.fields for each in structs}
+    assert by_path[f"{first}.livenessProbe"] == {"exec": {}, "periodSeconds": 5.0}
+    assert by_path[first] == {
+        "name": "c",
+        "livenessProbe": by_path[f"{first}.livenessProbe"],
+        "resources": {"limits": {"cpu": "1"}},
+    }

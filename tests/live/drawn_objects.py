@@ -1,6 +1,7 @@
 """Objects of every kind that a simulation checks, each with changes of which most are mistakes.
 
-Only fields that Bayplan checks are changed. `drawn` draws an object and up to two changes.
+Only fields that Bayplan checks are changed; drawn_manifests.py has those that no scheduler reads.
+`drawn` draws an object and up to two changes.
 """
 
 import copy
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from tests.kit.manifests import Content, api_object
+from tests.live.drawn_manifests import FAILURE_RULES, META, changes_of_pods
 
 SELECTOR = {"matchLabels": {"a": "b"}}
 FOO = {"key": "a", "operator": "Foo"}
@@ -124,6 +126,15 @@ def _in_pods(path: str) -> dict[str, tuple[Any, ...]]:
     }
 
 
+def _merged(*groups: dict[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
+    """All changes of all groups, also where they have the same path."""
+    merged: dict[str, tuple[Any, ...]] = {}
+    for group in groups:
+        for path, values in group.items():
+            merged[path] = (*merged.get(path, ()), *values)
+    return merged
+
+
 def _in_claims(path: str) -> dict[str, tuple[Any, ...]]:
     """Changes of the spec of claims at ``path``."""
     return {
@@ -169,8 +180,8 @@ _SELECTED: dict[str, tuple[Any, ...]] = {
 }
 _DAEMONS = {path: values for path, values in _SELECTED.items() if path != "spec.replicas"}
 _CHANGES: dict[str, dict[str, tuple[Any, ...]]] = {
-    "Pod": {**_NAMES, **_in_pods("spec")},
-    "PersistentVolumeClaim": {**_NAMES, **_in_claims("spec")},
+    "Pod": {**_NAMES, **META, **_merged(_in_pods("spec"), changes_of_pods("spec"))},
+    "PersistentVolumeClaim": {**_NAMES, **META, **_in_claims("spec")},
     "PersistentVolume": {
         **_NAMES,
         "spec.accessModes": ([], None, ["Foo"], ["ReadWriteOncePod", "ReadOnlyMany"]),
@@ -186,6 +197,8 @@ _CHANGES: dict[str, dict[str, tuple[Any, ...]]] = {
         "provisioner": ("", None, "Bad_", "a b", "a.b/c"),
         "reclaimPolicy": ("Foo", "Retain"),
         "volumeBindingMode": ("Foo", "Immediate"),
+        "allowVolumeExpansion": ("true", True),
+        "parameters": ({"a": 5}, {"a": "b"}),
         "allowedTopologies": tuple(
             [{"matchLabelExpressions": [{"key": key, "values": values}]}]
             for key, values in (("a", ["b"]), ("a", []), ("a b", ["b"]))
@@ -203,8 +216,10 @@ _CHANGES: dict[str, dict[str, tuple[Any, ...]]] = {
         ),
     },
     "Deployment": {
-        **_TEMPLATE,
+        **META,
+        **_merged(_TEMPLATE, changes_of_pods("spec.template.spec")),
         **_SELECTED,
+        "spec.revisionHistoryLimit": (-1, 0, "5"),
         "spec.strategy": (
             {"type": "Recreate"},
             {"type": "Recreate", "rollingUpdate": {"maxSurge": 1}},
@@ -227,6 +242,8 @@ _CHANGES: dict[str, dict[str, tuple[Any, ...]]] = {
             *_rolling("maxUnavailable"),
         ),
         "spec.ordinals": ({"start": -1}, {"start": 5}),
+        "spec.persistentVolumeClaimRetentionPolicy": ({"whenScaled": "Foo"}, {}),
+        "spec.volumeClaimTemplates.0.metadata.name": ("Bad_", ""),
     },
     "DaemonSet": {
         **_TEMPLATE,
@@ -249,6 +266,8 @@ _CHANGES: dict[str, dict[str, tuple[Any, ...]]] = {
         "spec.maxFailedIndexes": _NUMBERS,
         "spec.ttlSecondsAfterFinished": _NUMBERS,
         "spec.podReplacementPolicy": ("Foo", "Failed", "TerminatingOrFailed"),
+        "spec.podFailurePolicy": tuple({"rules": [rule]} for rule in FAILURE_RULES),
+        "spec.selector": (SELECTOR, {}),
     },
     "LimitRange": {
         "spec.limits.0.type": ("Foo", "Pod", "PersistentVolumeClaim", "example.com/x"),
@@ -306,6 +325,7 @@ _CHANGES: dict[str, dict[str, tuple[Any, ...]]] = {
             {"tolerations": [FOO]},
         ),
         "metadata.name": ("Bad_", "a.b"),
+        "handler": ("", None, "Bad_", "a.b", 5),
     },
     "PriorityClass": {
         "value": (1_000_000_000, 1_000_000_001, -5),

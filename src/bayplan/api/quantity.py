@@ -14,6 +14,8 @@ from fractions import Fraction
 from functools import lru_cache
 
 Quantity = str | int | float
+#: What is wanted in place of a text that is no quantity.
+QUANTITY = "a quantity such as 500m, 2 or 1Gi"
 
 INT64_MAX = 2**63 - 1
 
@@ -44,7 +46,7 @@ class QuantityError(ValueError):
     """Text that is no quantity."""
 
     def __init__(self, text: object) -> None:
-        super().__init__(f"found {text!r}, wanted a quantity such as 500m, 2 or 1Gi")
+        super().__init__(f"found {text!r}, wanted {QUANTITY}")
 
 
 # Typed: True is no quantity, though it equals 1.
@@ -71,6 +73,14 @@ def parse(quantity: Quantity) -> Fraction:
 
 
 @lru_cache(maxsize=4096)
+def is_quantity(value: Quantity) -> bool:
+    try:
+        parse(value)
+    except (QuantityError, ArithmeticError):
+        return False
+    return True
+
+
 def nanos(quantity: Quantity) -> int:
     """Billionths, rounded away from zero, for sums and comparisons. Raises QuantityError."""
     value = parse(quantity) * NANOS

@@ -168,6 +168,11 @@ def rolling(**fields: Any) -> dict[str, Any]:
             {"completionMode": "Indexed", "parallelism": 2},
             "spec.completions: Required value: when completion mode is Indexed",
         ),
+        (
+            "Job",
+            {"selector": {"matchLabels": {"a": ""}}},
+            'spec.selector: Invalid value: {"matchLabels":{"a":""}}: `selector` not auto-generated',
+        ),
     ],
 )
 def test_the_words_are_those_of_the_api_server(kind: str, spec: dict[str, Any], text: str) -> None:
@@ -177,10 +182,6 @@ def test_the_words_are_those_of_the_api_server(kind: str, spec: dict[str, Any], 
 def test_a_stored_controller_is_not_checked_again() -> None:
     content = controller("Deployment", template=template(restartPolicy="Never"))
     assert controller_problems(content, is_new=False) == []
-
-
-def test_the_selector_of_a_job_is_ignored() -> None:
-    assert paths("Job", selector={"matchLabels": {"controller-uid": "u1"}}) == []
 
 
 VALUES = (

@@ -15,7 +15,8 @@ from tests.kit.manifests import Content, api_object, container, pod
 from tests.sim.manifests import controller, template
 
 CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-VOLUME = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "nfs": {"path": "/x"}}
+NFS = {"server": "s", "path": "/x"}
+VOLUME = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "nfs": NFS}
 EPHEMERAL = {"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
 
 
@@ -33,6 +34,14 @@ def claim(**changes: Any) -> Content:
 
 def volume(**changes: Any) -> Content:
     return api_object("v1 PersistentVolume", "x", spec={**VOLUME, **changes})
+
+
+KEY = {"name": "m", "key": "k"}
+FIRST = "spec.containers[0]."
+
+
+def with_container(**fields: Any) -> Content:
+    return pod(containers=[container(**fields)])
 
 
 @pytest.mark.parametrize(
@@ -72,10 +81,42 @@ def volume(**changes: Any) -> Content:
             ],
         ),
         (volume(nfs=None), ["spec: Required value: must specify a volume type"]),
-        (volume(csi={}), ["spec.nfs: Forbidden: may not specify more than 1 volume type"]),
+        (volume(csi={}), ["spec.csi: Forbidden: may not specify more than 1 volume type"]),
         (
-            pod(volumes=[{"name": "v", "emptyDir": {}, "secret": {}}]),
+            pod(volumes=[{"name": "v", "emptyDir": {}, "secret": {"secretName": "s"}}]),
             ["spec.volumes[0].secret: Forbidden: may not specify more than 1 volume type"],
+        ),
+        (
+            with_container(env=[{"name": "A", "value": "x", "valueFrom": {"secretKeyRef": KEY}}]),
+            ['env[0].valueFrom: Invalid value: "": may not be specified when `value` is not empty'],
+        ),
+        (
+            with_container(livenessProbe={"httpGet": {"port": "80"}, "periodSeconds": -1}),
+            [
+                "livenessProbe.periodSeconds: Invalid value: -1: must be greater than or",
+                'livenessProbe.httpGet.port: Invalid value: "80": must contain at least one letter',
+            ],
+        ),
+        (
+            with_container(readinessProbe={"periodSeconds": 5}),
+            ["readinessProbe: Required value: must specify a handler type"],
+        ),
+        (
+            with_container(ports=[{"containerPort": 80, "name": "a"}] * 2),
+            ['ports[1].name: Duplicate value: "a"'],
+        ),
+        (
+            with_container(imagePullPolicy="always"),
+            ['imagePullPolicy: Unsupported value: "always": supported values: "Always", "IfNotPr'],
+        ),
+        (with_container(command="ls"), ['command: found "ls", wanted a list']),
+        (with_container(env={"A": "b"}), ["env: found a mapping, wanted a list"]),
+        (
+            with_container(livenessProbe={"exec": {"command": "ls"}, "timeoutSeconds": "5"}),
+            [
+                'livenessProbe.exec.command: found "ls", wanted a list',
+                'livenessProbe.timeoutSeconds: found "5", wanted a whole number',
+            ],
         ),
         (api_object("storage.k8s.io/v1 StorageClass", "x"), ["provisioner: Required value"]),
         (pod(hostname="Bad_"), ['spec.hostname: Invalid value: "Bad_": a lowercase RFC 1123']),
@@ -85,7 +126,8 @@ def volume(**changes: Any) -> Content:
 def test_what_a_manifest_lacks_is_refused_in_the_words_of_kube_apiserver(
     content: Content, lines: list[str]
 ) -> None:
-    found = refusals(content)
+    found = [line.removeprefix(FIRST) for line in refusals(content)]
+    lines = [line.removeprefix(FIRST) for line in lines]
     assert len(found) == len(lines), found
     assert all(line.startswith(said) for line, said in zip(found, lines, strict=True)), found
     stored = copy.deepcopy(content)
@@ -96,8 +138,8 @@ def test_what_a_manifest_lacks_is_refused_in_the_words_of_kube_apiserver(
 def test_all_problems_of_a_file_are_one_message() -> None:
     wrong = pod(containers=[{"name": "c", "args": [80]}], annotations={"bayplan.dev/duration": "x"})
     assert [line.split(":")[0] for line in refusals(wrong)] == [
-        "spec.containers[0].image",
         "spec.containers[0].args[0]",
+        "spec.containers[0].image",
         "metadata.annotations.bayplan.dev/duration",
     ]
 

@@ -11,7 +11,7 @@ each extended resource, volumes of all mounts, and so on. The rules of another v
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from bayplan.adapters.embedded import field_errors
 from bayplan.adapters.embedded.resource_validation import overhead, pod_resources, requirements
@@ -35,7 +35,7 @@ _DO_NOT_SCHEDULE, _SCHEDULE_ANYWAY = "DoNotSchedule", "ScheduleAnyway"
 _POLICIES = ("Honor", "Ignore")
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _CONTAINER_RESTART_POLICIES = ("Always", "Never", "OnFailure")
-_NOT_A_PORT = "must be between 1 and 65535, inclusive"
+NOT_A_PORT = "must be between 1 and 65535, inclusive"
 _NOT_A_WEIGHT = "must be in the range 1-100"
 _NOT_POSITIVE = "must be greater than zero"
 _INT32_MAX = 2**31 - 1
@@ -81,7 +81,7 @@ def pod_spec(
         yield field_errors.invalid(f"{path}.priority", spec.priority, "must be a number of 32 bits")
 
 
-def choice(value: str | None, path: str, choices: tuple[str, ...]) -> Iterator[Problem]:
+def choice(value: str | None, path: str, choices: Sequence[str]) -> Iterator[Problem]:
     """Check a value of a closed set. The value may be absent."""
     if value and value not in choices:
         yield field_errors.not_supported(path, value, choices)
@@ -263,9 +263,9 @@ def _ports(ports: tuple[objects.ContainerPort, ...], path: str) -> Iterator[Prob
         if not number:
             yield field_errors.required(f"{where}.containerPort")
         elif not 1 <= number <= 65535:
-            yield field_errors.invalid(f"{where}.containerPort", number, _NOT_A_PORT)
+            yield field_errors.invalid(f"{where}.containerPort", number, NOT_A_PORT)
         if port.host_port and not 1 <= port.host_port <= 65535:
-            yield field_errors.invalid(f"{where}.hostPort", port.host_port, _NOT_A_PORT)
+            yield field_errors.invalid(f"{where}.hostPort", port.host_port, NOT_A_PORT)
         yield from choice(port.protocol, f"{where}.protocol", _PROTOCOLS)
 
 

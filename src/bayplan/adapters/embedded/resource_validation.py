@@ -34,10 +34,9 @@ from bayplan.api.objects import (
     Quantities,
     ResourceRequirements,
 )
-from bayplan.api.quantity import Quantity, QuantityError, parse
+from bayplan.api.quantity import QUANTITY, Quantity, QuantityError, is_quantity, parse
 from bayplan.problems import Problem, joined, wrong
 
-QUANTITY = "a quantity such as 500m, 2 or 1Gi"
 _CONTAINER_RESOURCES = (pod_requests.CPU, pod_requests.MEMORY, pod_requests.EPHEMERAL_STORAGE)
 _COMPUTE = (pod_requests.CPU, pod_requests.MEMORY)
 HUGEPAGES_PREFIXES = (pod_requests.HUGEPAGES_PREFIX, f"requests.{pod_requests.HUGEPAGES_PREFIX}")
@@ -69,7 +68,7 @@ STANDARD_RESOURCES = (
 def unreadable(amounts: Quantities | None, path: str) -> Iterator[Problem]:
     """Quantities that are none. A server refuses such an object before it validates it."""
     for name, value in (amounts or {}).items():
-        if not _is_quantity(value):
+        if not is_quantity(value):
             yield wrong(joined(path, name), value, QUANTITY)
 
 
@@ -92,18 +91,10 @@ def _unreadable_parts(resources: ResourceRequirements | None, path: str) -> Iter
         yield from unreadable(resources.requests, f"{path}.requests")
 
 
-def _is_quantity(value: Quantity) -> bool:
-    try:
-        parse(value)
-    except (QuantityError, ArithmeticError):
-        return False
-    return True
-
-
 def quantities(amounts: Quantities | None, path: str) -> Iterator[Problem]:
     """Check quantities of any resources, such as a node's."""
     for name, value in (amounts or {}).items():
-        if not _is_quantity(value):
+        if not is_quantity(value):
             yield wrong(joined(path, name), value, QUANTITY)
             continue
         yield from _amount(name, value, key_path(path, name))

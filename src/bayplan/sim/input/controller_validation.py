@@ -75,6 +75,7 @@ class _Spec(_ControllerStruct):
     paused: bool | None = None
     ordinals: _Ordinals | None = None
     selector: Any = None
+    manual_selector: bool | None = None
     template: _Template | None = None
     volume_claim_templates: list[_Claim] | None = None
     strategy: _Strategy | None = None
@@ -338,6 +339,10 @@ def _daemon_set(spec: _Spec) -> Iterator[Problem]:
 def _job(spec: _Spec) -> Iterator[Problem]:
     modes = ("NonIndexed", "Indexed")
     yield from choice(spec.completion_mode, "spec.completionMode", modes)
+    # A server makes it of the uid, which no manifest knows.
+    has_selector = isinstance(spec.selector, dict) and any(spec.selector.values())
+    if has_selector and not spec.manual_selector:
+        yield invalid("spec.selector", spec.selector, "`selector` not auto-generated")
     if spec.completion_mode == "Indexed":
         if spec.completions is None and spec.parallelism is not None:
             yield required("spec.completions", "when completion mode is Indexed")

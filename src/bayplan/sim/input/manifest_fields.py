@@ -1,172 +1,171 @@
-"""Fields that a manifest must have, and names in it that decide no placement, as kube-apiserver
-checks them, in its words.
+"""What only a manifest must have, as kube-apiserver checks it, in its words.
 
-An object of a test may be without them, so the API server in memory does not ask for them. A
-manifest of a file is one for `kubectl create`: what kube-apiserver refuses there is refused here.
-Values that a scheduler reads are checked by `api_validation` and `controller_validation`; probes,
-variables and security are not checked.
+An object of a test may be without it, so the API server in memory does not ask for it. A manifest
+of a file is one for `kubectl create`: what kube-apiserver refuses there is refused here. All values
+must have the type of their field. The fields of pods are checked by `container_fields`, and values
+that a scheduler reads by `api_validation` and `controller_validation`.
 
-Upstream: pkg/apis/core/validation, validateContainerCommon, ValidatePersistentVolumeClaimSpec and
-ValidatePersistentVolumeSpec; pkg/apis/storage/validation, validateProvisioner.
+Upstream: pkg/apis/core/validation, ValidatePersistentVolumeClaimSpec and
+ValidatePersistentVolumeSpec; pkg/apis/batch/validation; apimachinery, pkg/api/validation.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
 
 from bayplan.adapters.embedded.api_validation import claim_spec_problems
 from bayplan.adapters.embedded.field_errors import (
     dns_label,
     dns_subdomain,
+    duplicate,
     forbidden,
     invalid,
     not_supported,
     required,
 )
 from bayplan.adapters.embedded.pod_validation import choice
-from bayplan.api.objects import (
-    PERSISTENT_VOLUME,
-    PERSISTENT_VOLUME_CLAIM,
-    POD,
-    STATEFUL_SET,
-    STORAGE_CLASS,
-)
+from bayplan.api.field_tables import typed_structs
+from bayplan.api.objects import STATEFUL_SET
 from bayplan.api.storage_objects import STORAGE
-from bayplan.problems import Problem, joined, not_a_text, wrong
-from bayplan.sim.input.controller_kinds import CONTROLLERS
+from bayplan.problems import Problem
+from bayplan.sim.input.container_fields import RULES, Rule, simple_rules
 from bayplan.sim.input.workload import Content
 
-#: The types of volumes. A field of a volume is one of these, or no type.
-_VOLUME_TYPES = (
+#: The types of volumes, in upstream's order. A field of a volume is one of these, or no type.
+_TYPES = [
+    "emptyDir",
+    "hostPath",
+    "gitRepo",
+    "gcePersistentDisk",
     "awsElasticBlockStore",
-    "azureDisk",
-    "azureFile",
-    "cephfs",
+    "secret",
+    "nfs",
+    "iscsi",
+    "glusterfs",
+    "flocker",
+    "persistentVolumeClaim",
+    "rbd",
     "cinder",
-    "csi",
+    "cephfs",
+    "quobyte",
+    "downwardAPI",
     "fc",
     "flexVolume",
-    "flocker",
-    "gcePersistentDisk",
-    "glusterfs",
-    "hostPath",
-    "iscsi",
-    "local",
-    "nfs",
+    "configMap",
+    "azureFile",
+    "vsphereVolume",
     "photonPersistentDisk",
     "portworxVolume",
-    "quobyte",
-    "rbd",
-    "scaleIO",
+    "azureDisk",
     "storageos",
-    "vsphereVolume",
-)
-
-
-#: The types that only a volume of a pod may have.
-_TYPES_OF_PODS = (
-    "configMap",
-    "downwardAPI",
-    "emptyDir",
-    "ephemeral",
-    "gitRepo",
-    "image",
-    "persistentVolumeClaim",
     "projected",
-    "secret",
-)
+    "scaleIO",
+    "local",
+    "csi",
+    "ephemeral",
+    "image",
+]
 _RECLAIM_POLICIES = ("Delete", "Recycle", "Retain")
 
 
 def manifest_problems(kind: str, content: Content) -> Iterator[Problem]:
     """Problems of a new object of a file. ``content``: the values that a scheduler reads are
     valid."""
-    spec: Content = content.get("spec") or {}
-    if kind == POD:
-        yield from _pod(spec, "spec", of_template=False)
-    elif kind in CONTROLLERS:
-        template = spec["template"]["spec"]
-        if kind == STATEFUL_SET:
+    structs, unfit = typed_structs(kind, content)
+    yield from unfit
+    for name, path, fields in structs:
+        if name == "core.v1.PodSpec" and kind == STATEFUL_SET:
             # Upstream does not check the names of hosts of its pods.
-            template = {**template, "hostname": None, "subdomain": None}
-        yield from _pod(template, "spec.template.spec", of_template=True)
-        if kind == STATEFUL_SET:
-            yield from _name(spec, "serviceName", "spec", dns_label)
-            for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
-                path = f"spec.volumeClaimTemplates[{index}].spec"
-                yield from _claim(claim.get("spec"), path, is_checked=False)
-    elif kind == PERSISTENT_VOLUME_CLAIM:
-        yield from _claim(spec, "spec", is_checked=True)
-    elif kind == PERSISTENT_VOLUME:
-        yield from _volume(spec)
-    elif kind == STORAGE_CLASS and not content.get("provisioner"):
-        yield required("provisioner")
+            fields.pop("hostname", None)
+            fields.pop("subdomain", None)
+        problems = [*simple_rules(name, fields, path)]
+        rule = RULES.get(name) or _RULES.get(name)
+        if rule is not None:
+            problems += rule(fields, path)
+        # What lacks a value only because the value is of the wrong type is not reported twice.
+        yield from (p for p in problems if not any(_is_within(each.path, p.path) for each in unfit))
 
 
-def _pod(spec: Content, path: str, *, of_template: bool) -> Iterator[Problem]:
-    for index, volume in enumerate(spec.get("volumes") or ()):
-        types = [name for name in (*_VOLUME_TYPES, *_TYPES_OF_PODS) if volume.get(name) is not None]
-        yield from _further_types(types, f"{path}.volumes[{index}]")
-        if volume.get("ephemeral") is None:
-            continue
-        where = f"{path}.volumes[{index}].ephemeral.volumeClaimTemplate"
-        template = volume["ephemeral"].get("volumeClaimTemplate")
-        if template is None:
-            yield required(where)
-        elif not isinstance(template, dict):
-            yield wrong(where, template, "a claim")
-        else:
-            yield from _claim(template.get("spec"), joined(where, "spec"), is_checked=False)
-    for member in ("containers", "initContainers"):
-        containers = spec.get(member) or ()
-        yield from _containers(containers, f"{path}.{member}", of_template=of_template)
-    for field in ("hostname", "subdomain"):
-        yield from _name(spec, field, path, dns_label)
-    yield from _name(spec, "serviceAccountName", path, dns_subdomain)
+def _is_within(path: str, outer: str) -> bool:
+    return path == outer or path.startswith((f"{outer}.", f"{outer}["))
 
 
-def _name(
-    spec: Content, field: str, path: str, check: Callable[[str, str], Iterator[Problem]]
-) -> Iterator[Problem]:
-    """Check a name that may be absent."""
-    name = spec.get(field)
-    if name is None or name == "":
+def _meta(fields: Content, path: str) -> Iterator[Problem]:
+    if path != "metadata":
         return
-    if isinstance(name, str):
-        yield from check(name, f"{path}.{field}")
-    else:
-        yield not_a_text(f"{path}.{field}", name)
+    owners, controllers = fields.get("ownerReferences", ()), list[str]()
+    for index, owner in enumerate(owners):
+        for field in ("apiVersion", "kind", "name", "uid"):
+            if not owner.get(field):
+                yield required(f"{path}.ownerReferences[{index}].{field}", "must not be empty")
+        if owner.get("controller"):
+            controllers.append(f"{owner.get('kind', '')}/{owner.get('name', '')}")
+    for other in controllers[1:]:
+        detail = 'Only one reference can have Controller set to true. Found "true" in references'
+        detail = f"{detail} for {controllers[0]} and {other}"
+        yield invalid(f"{path}.ownerReferences", owners, detail)
 
 
-def _containers(
-    containers: Iterable[Content], path: str, *, of_template: bool
-) -> Iterator[Problem]:
-    """Upstream checks the spaces around the image of a pod, not of a template."""
-    for index, container in enumerate(containers):
-        where = f"{path}[{index}]"
-        if not container.get("name"):
-            yield required(f"{where}.name")
-        image = container.get("image")
-        if not image:
-            yield required(f"{where}.image")
-        elif not of_template and image != image.strip():
-            detail = "must not have leading or trailing whitespace"
-            yield invalid(f"{where}.image", image, detail)
+def _pod_volume(fields: Content, path: str) -> Iterator[Problem]:
+    types = [name for name in _TYPES if name in fields]
+    yield from _further_types(types, path)
+    if "ephemeral" in fields and "volumeClaimTemplate" not in fields["ephemeral"]:
+        yield required(f"{path}.ephemeral.volumeClaimTemplate")
 
 
-def _claim(spec: Any, path: str, *, is_checked: bool) -> Iterator[Problem]:
-    """``is_checked``: the values that are there are known to be valid."""
-    if not is_checked:
-        problems = claim_spec_problems(spec or {}, path)
-        yield from problems
-        if problems:
-            return
-    members: Mapping[str, Any] = spec or {}
-    if not members.get("accessModes"):
+def _stateful_set(fields: Content, path: str) -> Iterator[Problem]:
+    for index, claim in enumerate(fields.get("volumeClaimTemplates", ())):
+        # Upstream checks the volume that it becomes.
+        name = claim.get("metadata", {}).get("name")
+        place = f"{path}.template.spec.volumes[{index}].name"
+        yield from dns_label(name, place) if name else (required(place),)
+    if fields.get("serviceName"):
+        yield from dns_label(fields["serviceName"], f"{path}.serviceName")
+
+
+def _runtime_class(fields: Content, path: str) -> Iterator[Problem]:
+    if fields.get("handler"):
+        yield from dns_label(fields["handler"], "handler")
+
+
+# ---- Jobs -----------------------------------------------------------------------------------
+
+
+def _failure_rule(fields: Content, path: str) -> Iterator[Problem]:
+    has_codes, has_conditions = "onExitCodes" in fields, bool(fields.get("onPodConditions"))
+    if has_codes == has_conditions:
+        words = "both OnExitCodes and OnPodConditions is not supported"
+        words = words if has_codes else "one of OnExitCodes and OnPodConditions is required"
+        yield Problem(path, f"Invalid value: specifying {words}")
+
+
+def _exit_codes(fields: Content, path: str) -> Iterator[Problem]:
+    codes, place = fields.get("values", []), f"{path}.values"
+    if not codes:
+        yield invalid(place, codes, "at least one value is required")
+    for index, code in enumerate(codes):
+        if code == 0 and fields.get("operator") == "In":
+            yield invalid(f"{place}[{index}]", code, "must not be 0 for the In operator")
+        if code in codes[:index]:
+            yield duplicate(f"{place}[{index}]", code)
+    if codes != sorted(codes):
+        yield invalid(place, codes, "must be ordered")
+
+
+# ---- claims and volumes ---------------------------------------------------------------------
+
+
+def _claim(fields: Content, path: str) -> Iterator[Problem]:
+    # The values of a claim itself are known to be valid; those of a template are not.
+    problems = claim_spec_problems(fields, path) if path != "spec" else []
+    yield from problems
+    if problems:
+        return
+    if not fields.get("accessModes"):
         yield required(f"{path}.accessModes", "at least 1 access mode is required")
-    requests: Mapping[str, Any] = (members.get("resources") or {}).get("requests") or {}
-    if STORAGE not in requests:
+    if STORAGE not in fields.get("resources", {}).get("requests", {}):
         yield required(f"{path}.resources[{STORAGE}]")
-    yield from _name({**members}, "volumeAttributesClassName", path, dns_subdomain)
+    if fields.get("volumeAttributesClassName"):
+        name = fields["volumeAttributesClassName"]
+        yield from dns_subdomain(name, f"{path}.volumeAttributesClassName")
 
 
 def _sorted(capacity: Content | None) -> Content | None:
@@ -179,7 +178,7 @@ def _further_types(types: Iterable[str], path: str) -> Iterator[Problem]:
         yield forbidden(f"{path}.{name}", "may not specify more than 1 volume type")
 
 
-def _volume(spec: Content) -> Iterator[Problem]:
+def _volume(spec: Content, _: str) -> Iterator[Problem]:
     if not spec.get("accessModes"):
         yield required("spec.accessModes")
     capacity = spec.get("capacity")
@@ -189,11 +188,22 @@ def _volume(spec: Content) -> Iterator[Problem]:
         yield not_supported("spec.capacity", _sorted(capacity), (STORAGE,))
     policy = spec.get("persistentVolumeReclaimPolicy")
     yield from choice(policy, "spec.persistentVolumeReclaimPolicy", _RECLAIM_POLICIES)
-    types = [name for name in _VOLUME_TYPES if spec.get(name) is not None]
+    types = [name for name in _TYPES if name in spec]
     if not types:
         yield required("spec", "must specify a volume type")
     yield from _further_types(types, "spec")
-    affinity = spec.get("nodeAffinity")
-    if affinity is not None and affinity.get("required") is None:
+    if "required" not in spec.get("nodeAffinity", {"required": None}):
         detail = "must specify required node constraints"
         yield required("spec.nodeAffinity.required", detail)
+
+
+_RULES: Mapping[str, Rule] = {
+    "apps.v1.StatefulSetSpec": _stateful_set,
+    "batch.v1.PodFailurePolicyOnExitCodesRequirement": _exit_codes,
+    "batch.v1.PodFailurePolicyRule": _failure_rule,
+    "core.v1.PersistentVolumeClaimSpec": _claim,
+    "core.v1.PersistentVolumeSpec": _volume,
+    "core.v1.Volume": _pod_volume,
+    "meta.v1.ObjectMeta": _meta,
+    "node.v1.RuntimeClass": _runtime_class,
+}

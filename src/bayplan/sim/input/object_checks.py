@@ -32,7 +32,7 @@ from bayplan.api.field_tables import unknown_fields
 from bayplan.api.objects import POD, PRIORITY_CLASS, decoded_kinds
 from bayplan.durations import DURATION_ANNOTATION, DurationError, parse_duration
 from bayplan.objects.keys import ObjectKey, is_namespaced, key_of, kind_of
-from bayplan.problems import Problem, joined, not_a_text, wrong
+from bayplan.problems import Problem, joined, wrong
 from bayplan.sim.input.controller_kinds import CONTROLLERS
 from bayplan.sim.input.controller_validation import controller_problems, unreadable_controller
 from bayplan.sim.input.errors import LINES_MAX, InputErrors
@@ -443,9 +443,9 @@ class ObjectChecks:
             if name and spec.get("priority") is None and name not in self._priority_classes:
                 place, expected = "spec.priorityClassName", "a PriorityClass of the input"
                 yield wrong(place, name, expected, self._priority_classes)
-            yield from _of_pod(content, "")
+            yield from _annotations(content, "")
         elif kind in CONTROLLERS:
-            yield from _of_pod(content["spec"]["template"], "spec.template")
+            yield from _annotations(content["spec"]["template"], "spec.template")
 
 
 _TOO_DEEP = Problem("", "is nested too deeply")
@@ -477,32 +477,6 @@ def _own_annotations(kind: str, content: Content) -> Iterator[Problem]:
         annotations = meta.get("annotations") if isinstance(meta, dict) else None
         if isinstance(pod, dict) and isinstance(annotations, dict):
             yield from _annotations(cast(Content, pod), path)
-
-
-def _of_pod(content: Content, path: str) -> Iterator[Problem]:
-    """Problems of a pod, or of a pod template at ``path``."""
-    yield from _texts_of_containers(content.get("spec") or {}, joined(path, "spec"))
-    yield from _annotations(content, path)
-
-
-def _texts_of_containers(spec: Content, path: str) -> Iterator[Problem]:
-    """Values that must be strings, in fields that a scheduler does not read."""
-    for member in ("initContainers", "containers", "ephemeralContainers"):
-        for number, container in enumerate(spec.get(member) or ()):
-            place = f"{joined(path, member)}[{number}]"
-            for field in ("command", "args"):
-                yield from _texts(container.get(field), joined(place, field), "")
-            yield from _texts(container.get("env"), joined(place, "env"), "value")
-
-
-def _texts(values: Any, path: str, member: str) -> Iterator[Problem]:
-    """``member``: of each value that is checked; "": the value itself."""
-    if not isinstance(values, list):
-        return
-    for number, each in enumerate(values):
-        value = each.get(member) if member and isinstance(each, dict) else each
-        if isinstance(value, bool | int | float):
-            yield not_a_text(joined(f"{path}[{number}]", member), value)
 
 
 def _annotations(pod: Content, path: str) -> Iterator[Problem]:
