@@ -39,6 +39,8 @@ _SOURCES = (
             "metadata.labels['a b']",
             "metadata.labels",
             "status.podIp",
+            "spec.host",
+            "spec.hostname",
             "status.phase",
             "",
         )
@@ -62,7 +64,6 @@ _ENV_FROM = (
     [{}],
     [_NAMED],
     [{"configMapRef": {}}],
-    [{"secretRef": {"name": "Bad_"}}],
     [{**_NAMED, "configMapRef": {"name": "m"}}],
     [{**_NAMED, "prefix": "a="}],
     _NAMED,

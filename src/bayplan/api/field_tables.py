@@ -155,12 +155,12 @@ class _StructReader:
         _, self._types = _tables()
 
     def value(self, name: str, value: Any, path: str) -> Any:
-        if name.startswith(_LIST):
-            return self._list(name.removeprefix(_LIST), value, path)
-        if name.startswith(_MAP):
-            return self._map(name.removeprefix(_MAP), value, path)
         if name in self._types:
             return self._struct(name, value, path)
+        if name.startswith(_LIST):
+            return self._list(name[2:], value, path)
+        if name.startswith(_MAP):
+            return self._map(name[2:], value, path)
         return self._scalar(name, value, path)
 
     def _list(self, name: str, value: Any, path: str) -> Any:
@@ -195,8 +195,11 @@ class _StructReader:
         self, value: Mapping[str, Any], types: Fields, path: str, members: dict[str, Any]
     ) -> Any:
         for field, member in value.items():
-            if member is not None and field in types:
-                valid = self.value(types[field], member, joined(path, str(field)))
+            name = types.get(field)
+            if name == "" and type(member) is str:  # most fields
+                members[field] = member
+            elif name is not None and member is not None:
+                valid = self.value(name, member, joined(path, str(field)))
                 if valid is not _UNFIT:
                     members[field] = valid
         return members

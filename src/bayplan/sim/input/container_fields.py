@@ -114,6 +114,10 @@ RANGES: Mapping[str, Mapping[str, tuple[tuple[int, int], str]]] = {
 }
 
 
+#: The types that have rules of single fields.
+SIMPLE = frozenset((*REQUIRED, *CHOICES, *RANGES))
+
+
 def simple_rules(name: str, fields: Content, path: str) -> Iterator[Problem]:
     """The rules of single fields of a struct of this type."""
     for field in REQUIRED.get(name, ()):
@@ -168,12 +172,6 @@ def _file(fields: Content, path: str) -> Iterator[Problem]:
     yield from _inner_path(fields.get("path", ""), f"{path}.path")
 
 
-def _reference(fields: Content, path: str) -> Iterator[Problem]:
-    """A ConfigMap or a Secret."""
-    if fields.get("name"):
-        yield from dns_subdomain(fields["name"], f"{path}.name")
-
-
 def _key(fields: Content, path: str) -> Iterator[Problem]:
     """A key of a ConfigMap or of a Secret, whose name a server does not take as absent."""
     yield from dns_subdomain(fields.get("name", ""), f"{path}.name")
@@ -212,6 +210,8 @@ _WITH_KEYS = re.compile(r"metadata\.(annotations|labels)\['(.*)'\]")
 
 def _field_ref(fields: Content, path: str) -> Iterator[Problem]:
     name, choices = fields.get("fieldPath", ""), _OF_ENV if ".env[" in path else _OF_FILES
+    if name == "spec.host":  # an old name that upstream still reads
+        name = "spec.nodeName"
     keyed = _WITH_KEYS.fullmatch(name)
     if keyed is not None:
         key = keyed[2].lower() if keyed[1] == "annotations" else keyed[2]
@@ -360,7 +360,6 @@ def _host_alias(fields: Content, path: str) -> Iterator[Problem]:
 
 
 RULES: Mapping[str, Rule] = {
-    "core.v1.ConfigMapEnvSource": _reference,
     "core.v1.ConfigMapKeySelector": _key,
     "core.v1.Container": _container,
     "core.v1.DownwardAPIVolumeFile": _file,
@@ -375,7 +374,6 @@ RULES: Mapping[str, Rule] = {
     "core.v1.PodSpec": _pod,
     "core.v1.Probe": _probe,
     "core.v1.ResourceFieldSelector": _resource_ref,
-    "core.v1.SecretEnvSource": _reference,
     "core.v1.SecretKeySelector": _key,
     "core.v1.SecurityContext": _security,
     "core.v1.TCPSocketAction": _port,

@@ -26,7 +26,7 @@ from bayplan.api.field_tables import typed_structs
 from bayplan.api.objects import STATEFUL_SET
 from bayplan.api.storage_objects import STORAGE
 from bayplan.problems import Problem
-from bayplan.sim.input.container_fields import RULES, Rule, simple_rules
+from bayplan.sim.input.container_fields import RULES, SIMPLE, Rule, simple_rules
 from bayplan.sim.input.workload import Content
 
 #: The types of volumes, in upstream's order. A field of a volume is one of these, or no type.
@@ -76,7 +76,7 @@ def manifest_problems(kind: str, content: Content) -> Iterator[Problem]:
             # Upstream does not check the names of hosts of its pods.
             fields.pop("hostname", None)
             fields.pop("subdomain", None)
-        problems = [*simple_rules(name, fields, path)]
+        problems = [*simple_rules(name, fields, path)] if name in SIMPLE else []
         rule = RULES.get(name) or _RULES.get(name)
         if rule is not None:
             problems += rule(fields, path)
