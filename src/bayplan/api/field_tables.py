@@ -7,7 +7,7 @@ value. Lines that begin with "=" say which type a kind is. Sources: api/openapi-
 kubernetes v1.37, and deploy/crds for the groups of pods that are not Kubernetes' own.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final, NamedTuple, cast, final
@@ -164,13 +164,13 @@ class _StructReader:
         return self._scalar(name, value, path)
 
     def _list(self, name: str, value: Any, path: str) -> Any:
-        if not isinstance(value, list):
+        if not isinstance(value, list | tuple):
             return self._unfit(path, value, "a list")
         # A struct that is null is empty.
         is_struct = name in self._types
         values = [
             self.value(name, {} if each is None else each, f"{path}[{index}]")
-            for index, each in enumerate(cast(list[Any], value))
+            for index, each in enumerate(cast(Sequence[Any], value))
             if each is not None or is_struct
         ]
         return _UNFIT if _UNFIT in values else values
