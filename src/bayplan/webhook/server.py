@@ -7,7 +7,6 @@ POST /validate              an AdmissionReview; the answer always allows, with a
 """
 
 import asyncio
-import logging
 import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -18,7 +17,6 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 
-from bayplan.adapters.live import cluster as live_cluster
 from bayplan.adapters.live.client import ClientOptions, open_client
 from bayplan.adapters.live.cluster import ClusterOptions, open_cluster
 from bayplan.clock import RealClock
@@ -75,8 +73,6 @@ async def serve_webhook(options: WebhookOptions) -> None:
     Raises CredentialsError, ConfigError, ApiError, and OSError if the endpoint cannot be served.
     """
     stop = stop_on_signals()
-    # `CountedReads` counts the same failures.
-    logging.getLogger(live_cluster.__name__).propagate = False
     connection = options.config.spec.client_connection
     rates = ClientOptions(qps=_UNLIMITED_QPS, context_name=options.context_name)
     kubeconfig = options.kubeconfig or connection.kubeconfig or None

@@ -171,8 +171,53 @@ def test_master_without_a_kubeconfig_has_no_credentials() -> None:
 
 
 def test_an_invalid_master_url_is_refused() -> None:
-    with pytest.raises(CredentialsError, match="--master other: wanted a URL"):
+    with pytest.raises(CredentialsError, match=r"at other: .* server: found 'other', wanted a URL"):
         asyncio.run(load_credentials(None, ManualClock(), "other"))
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        *("", "ftp://x", "127.0.0.1:6443", "https://", "https://[::1", "https://u:p@h:1"),
+        *(
+            "https://h:99999",
+            "https://h:x",
+            "https://h :1",
+            "https://h:1/a\r\nX: y",
+            "https://h\0b",
+        ),
+        f"https://{'a' * 300}",
+    ],
+)
+async def test_a_server_is_a_url(tmp_path: Path, server: str) -> None:
+    with pytest.raises(CredentialsError, match=r"server: found .*, wanted a URL such as") as error:
+        await load_credentials(kubeconfig(tmp_path, server), ManualClock())
+    assert str(error.value).isprintable()
+    assert "u:p" not in str(error.value)
+
+
+async def test_a_scheme_may_be_in_upper_case(tmp_path: Path) -> None:
+    credentials = await load_credentials(kubeconfig(tmp_path, "HTTPS://h:1"), ManualClock())
+    assert credentials.server == "https://h:1"
+    assert credentials.ssl_context is not None
+
+
+@pytest.mark.parametrize("proxy", ["::::", "socks5://h:1", "http://u:p@h:x"])
+async def test_a_proxy_is_a_url(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    monkeypatch.setenv("https_proxy", proxy)
+    with pytest.raises(CredentialsError, match=r"proxy: found .*, wanted a URL such as") as error:
+        await load_credentials(kubeconfig(tmp_path, "https://h:1"), ManualClock())
+    assert "u:p" not in str(error.value)
+
+
+async def test_a_proxy_of_the_environment_needs_no_scheme(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("https_proxy", "10.0.0.1:3128")
+    credentials = await load_credentials(kubeconfig(tmp_path, "https://h:1"), ManualClock())
+    assert credentials.proxy == "http://10.0.0.1:3128"
 
 
 def test_a_plain_kubeconfig_needs_no_library(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from bayplan.clock import Clock
 from bayplan.lazy_loader import load
 
 RENEWAL_SECONDS = 60.0
+_SCHEMES, _PROXY = ("https", "http"), "proxy"
 DEFAULT_KUBECONFIG = "~/.kube/config"
 IN_CLUSTER_MARK = "KUBERNETES_SERVICE_HOST"
 #: Where the ServiceAccount is mounted in a pod.
@@ -119,8 +120,6 @@ class _RedirectedKubeconfig:
         return f"{self._source or 'no kubeconfig'} at {self._server}"
 
     async def load(self) -> Login:
-        if not self._server.startswith(("https://", "http://")):
-            raise LoginError(f"--master {self._server}: wanted a URL such as https://10.0.0.1:6443")
         if self._source is None:
             return Login(server=self._server)
         return replace(await self._source.load(), server=self._server)
@@ -137,7 +136,8 @@ class Credentials:
     `load_credentials`."""
 
     def __init__(self, source: CredentialSource, login: Login, clock: Clock) -> None:
-        """Raises ssl.SSLError."""
+        """Raises LoginError, ssl.SSLError."""
+        login = replace(login, server=_url_of(login.server, "server", "https://10.0.0.1:6443"))
         self._source = source
         self._login = login
         self._clock = clock
@@ -145,7 +145,8 @@ class Credentials:
         self._renewal: asyncio.Task[None] | None = None
         self.server = login.server
         self.server_name = login.server_name
-        self.proxy = login.proxy or _proxy_of_environment(self.server)
+        proxy = login.proxy or _proxy_of_environment(self.server)
+        self.proxy = proxy and _url_of(proxy, _PROXY, "http://10.0.0.1:3128")
         self.ssl_context: ssl.SSLContext | None = ssl_context(login)
 
     @property
@@ -248,6 +249,25 @@ def kubeconfig_paths(kubeconfig: str | None) -> str:
     return kubeconfig or os.environ.get("KUBECONFIG") or DEFAULT_KUBECONFIG
 
 
+def _url_of(text: str, what: str, example: str) -> str:
+    """A URL of HTTP, with its scheme in lower case. Raises LoginError.
+
+    Only a proxy may have a password in its URL; messages name the server.
+    """
+    try:
+        parts = urllib.parse.urlsplit(text)
+        (parts.hostname or "").encode("idna")
+        is_whole = parts.scheme in _SCHEMES and parts.hostname and parts.port != 0
+        is_whole = is_whole and (what == _PROXY or parts.username is None)
+    except ValueError:
+        is_whole = False
+    # urlsplit leaves line breaks out.
+    if not is_whole or not text.isprintable() or " " in text:
+        found = text.rpartition("@")[2]
+        raise LoginError(f"{what}: found {found!r}, wanted a URL such as {example}")
+    return text[: len("https")].lower() + text[len("https") :]
+
+
 def _proxy_of_environment(server: str) -> str | None:
     """The proxy from HTTPS_PROXY and NO_PROXY, as in Go's clients. Read once, not at every
     request."""
@@ -255,4 +275,5 @@ def _proxy_of_environment(server: str) -> str | None:
     host = parts.hostname or ""
     if urllib.request.proxy_bypass(host):
         return None
-    return urllib.request.getproxies().get(parts.scheme)
+    proxy = urllib.request.getproxies().get(parts.scheme)
+    return f"http://{proxy}" if proxy and "://" not in proxy else proxy
