@@ -101,6 +101,7 @@ _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16", "UTF-16"),
     (codecs.BOM_UTF16_BE, "utf-16", "UTF-16"),
 )
+_NO_MARK = "UTF-16 or UTF-32 without a byte order mark, or no text; wanted UTF-8"
 _COMPRESSED = (
     (b"\x1f\x8b", "gzip"),
     (b"PK\x03\x04", "zip"),
@@ -135,11 +136,12 @@ def _decoded(text: str | bytes, source: str) -> str:
     try:
         decoded = encoded.decode(encoding)
     except UnicodeDecodeError as problem:
+        if name == "UTF-8" and b"\0" in encoded[:4]:
+            raise DocumentError(_NO_MARK, source, 1, None) from None
         line = encoded.count(b"\n", 0, problem.start) + 1
         raise DocumentError(f"not {name}", source, 1, line) from None
     if "\0" in decoded[:4]:
-        message = "UTF-16 or UTF-32 without a byte order mark, or no text; wanted UTF-8"
-        raise DocumentError(message, source, 1, None)
+        raise DocumentError(_NO_MARK, source, 1, None)
     # Files with a mark each, put together.
     return decoded.replace("\n\ufeff", "\n") if "\ufeff" in decoded else decoded
 

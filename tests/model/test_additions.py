@@ -66,6 +66,27 @@ def test_a_deployment_of_the_cluster_gets_the_pods_that_it_lacks() -> None:
     assert len(list(model.objects(POD))) == 5
 
 
+@pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet", "StatefulSet"])
+@pytest.mark.parametrize("replicas", [0, 2, 9])
+def test_the_next_pod_of_a_workload_of_the_cluster_is_a_shape(kind: str, replicas: int) -> None:
+    cluster = cluster_of(node("n1"), controller(kind, "web", replicas=2))
+    shape = controller(kind, "web", replicas=replicas)
+    additions = additions_to(cluster, shape, are_shapes=True)
+    assert additions.pods
+    assert additions.pods[0].metadata.name not in {p.metadata.name for p in cluster.of(POD)}
+    assert (additions.unjudged, additions.notes) == ((), ())
+
+
+def test_a_workload_whose_replica_set_is_there_is_judged_by_the_pods_that_it_lacks() -> None:
+    replica_set = owned(
+        controller("ReplicaSet", "web-x", replicas=2), controller("Deployment", "web")
+    )
+    cluster = cluster_of(node("n1"), deployment("web", 2), replica_set)
+    additions = additions_to(cluster, deployment("web", 5))
+    assert additions.pods
+    assert additions.unjudged == ()
+
+
 def test_an_object_that_is_in_the_cluster_is_refused() -> None:
     with pytest.raises(BadInputError, match="Pod default/a is in the cluster already"):
         additions_to(cluster_of(node("n1"), pod("a")), pod("a"))

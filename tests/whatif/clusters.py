@@ -27,8 +27,8 @@ def unit_of(additions: Additions) -> Unit:
     return single_unit(additions, BUILT_IN_KINDS)
 
 
-def additions_to(cluster: ClusterPicture, *objects: Content) -> Additions:
-    return read_additions(objects, cluster, features=NO_FEATURES)
+def additions_to(cluster: ClusterPicture, *objects: Content, are_shapes: bool = False) -> Additions:
+    return read_additions(objects, cluster, are_shapes=are_shapes, features=NO_FEATURES)
 
 
 def deployment(name: str, replicas: int, cpu: str = "1", **spec: Any) -> Content:

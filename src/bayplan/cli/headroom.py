@@ -23,6 +23,7 @@ from bayplan.whatif.headroom import Headroom, headroom
         "bayplan headroom -f shapes.yaml                  # in the cluster of kubectl",
         "bayplan headroom --cpu 4 --memory 16Gi --gpu 1 cluster.yaml",
         "bayplan headroom -f shapes.yaml cluster.yaml -o json",
+        "bayplan headroom deployment/web -n shop          # more pods of a workload that is there",
         "bayplan headroom -f shapes.yaml --serve :9400   # for Prometheus",
     ),
 )
@@ -49,10 +50,11 @@ from bayplan.whatif.headroom import Headroom, headroom
 def headroom_command(**options: Any) -> None:
     """Count how many more pods of each shape fit into a cluster as it is now.
 
-    Each shape is counted alone, until the first pod does not fit. CLUSTER is a file or a folder of
-    objects, or the folder of a run: at its end, or at the moment of --at. Without it, the live
-    cluster that kubectl would use is read. Nothing in the cluster changes. The pods that wait in
-    the cluster are placed first, as its scheduler would: by priority, then by age.
+    Each shape is counted alone, until the first pod does not fit. A name before CLUSTER, such as
+    deployment/web, is that of a workload of the cluster: its next pod is a shape. CLUSTER is a file
+    or a folder of objects, or the folder of a run: at its end, or at the moment of --at. Without
+    it, the live cluster that kubectl would use is read. Nothing in the cluster changes. The pods
+    that wait in the cluster are placed first, as its scheduler would: by priority, then by age.
 
     With --serve, /metrics has bayplan_headroom_pods for each shape. A count that fails leaves the
     metrics as they are; bayplan_headroom_last_success_timestamp_seconds says how old they are.
@@ -77,8 +79,11 @@ def headroom_command(**options: Any) -> None:
 
 def _counted(options: dict[str, Any]) -> Headroom:
     """Raises BadInputError, UnreadableClusterError."""
-    with questions.open_model(options, *options["files"]) as opened, progress("counting"):
-        shapes, notes = questions.workload_of(opened, options)
+    names, cluster = questions.names_and_cluster(options["cluster"])
+    options = {**options, "cluster": cluster}
+    opening = questions.open_model(options, *options["files"], is_whole=bool(names))
+    with opening as opened, progress("counting"):
+        shapes, notes = questions.workload_of(opened, options, names)
         return headroom(
             opened.model,
             opened.read(shapes, are_shapes=True),

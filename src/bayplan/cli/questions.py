@@ -1,7 +1,9 @@
 """The model of a cluster for a command that puts questions to it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import click
@@ -27,14 +29,17 @@ from bayplan.cli.options import (
 from bayplan.cli.pflag import feature_gates_option
 from bayplan.cli.problems import STANDARD_INPUT
 from bayplan.cli.streams import remark
+from bayplan.cli.why_subject import is_kind_and_name, subject_of_words
 from bayplan.config import SchedulerConfig
 from bayplan.config.pod_group_kinds import group_kinds
 from bayplan.model.additions import AdditionsReader
 from bayplan.model.cluster_model import ClusterModel
-from bayplan.model.picture import unreadable_remarks
+from bayplan.model.picture import plain, unreadable_remarks, with_kind
+from bayplan.objects.keys import ObjectKey
 from bayplan.plugins.registry import Registry
-from bayplan.problems import BadInputError
-from bayplan.sim.input.sources import InputSource
+from bayplan.problems import BadInputError, suggestion
+from bayplan.sim.input.controller_kinds import CONTROLLERS
+from bayplan.sim.input.sources import InputSource, Part
 from bayplan.whatif.fit import LIMIT
 from bayplan.whatif.requested_shape import RequestedShape, requested_or_files, resource_of_text
 
@@ -105,11 +110,22 @@ def workload_options(text: str, *, has_replicas: bool) -> Callable[[F], F]:
     return together(decorators)
 
 
+def names_and_cluster(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names of workloads, as deployment/web, and the files of a cluster."""
+    names = tuple(takewhile(_is_name, words))
+    return names, tuple(words[len(names) :])
+
+
+def _is_name(word: str) -> bool:
+    """Whether a word is the name of an object, and no path."""
+    return is_kind_and_name(word) and not Path(word).exists()
+
+
 def workload_of(
-    opened: OpenModel, options: dict[str, Any]
+    opened: OpenModel, options: dict[str, Any], names: Iterable[str] = ()
 ) -> tuple[Sequence[InputSource], Sequence[str]]:
-    """The files of a workload, or the one that the options describe; and notes about it. Raises
-    BadInputError."""
+    """The files of a workload with the workloads that ``names`` name, or the one that the options
+    describe; and notes about it. Raises BadInputError."""
     shape = RequestedShape(
         cpu=options["cpu"],
         memory=options["memory"],
@@ -118,7 +134,25 @@ def workload_of(
         replicas=options.get("replicas"),
         namespace=opened.namespace,
     )
-    return requested_or_files(opened.model, options["files"], shape)
+    parts = [_present_workload(opened, name) for name in names]
+    return requested_or_files(opened.model, [*parts, *options["files"]], shape)
+
+
+def _present_workload(opened: OpenModel, word: str) -> Part:
+    """A workload that the cluster has. Raises BadInputError."""
+    subject, model = subject_of_words((word,), opened.namespace), opened.model
+    kinds = [kind for kind in CONTROLLERS if kind.rpartition(" ")[2] == subject.kind]
+    if not kinds:
+        expected = "a workload, as deployment/web, or pods in a file (-f)"
+        raise BadInputError(f"found {word}, wanted {expected}")
+    key = ObjectKey(kinds[0], subject.namespace, subject.name.partition("/")[2])
+    present = model.store.get(key)
+    if present is None:
+        named = [str(each) for each, _ in model.store.items(key.kind)]
+        hint = suggestion(str(key), named) or "another namespace is given with -n"
+        raise BadInputError(f"{model.source.source}: there is no {key}; {hint}")
+    content = model.source.manifest(key, present)
+    return Part(content or with_kind(key.kind, plain(present)), word)
 
 
 def limit_option(text: str) -> Callable[[F], F]:
@@ -170,6 +204,13 @@ def namespace_of(options: dict[str, Any]) -> str:
 
 def _source(options: dict[str, Any]) -> ClusterSource:
     """The cluster that the options name. Raises BadInputError."""
+    name = next(filter(_is_name, options["cluster"]), None)
+    if name is not None:
+        raise BadInputError(
+            f"found {name}, wanted files of the cluster, with -f for a workload that is a file; "
+            f"of a workload that is there, `bayplan headroom {name}` counts how many more pods fit,"
+            f" and `bayplan why {name}` says why its pods wait"
+        )
     return ClusterSource(
         options["cluster"],
         options["kubeconfig"],

@@ -28,6 +28,7 @@ from bayplan.api.objects import (
     POD,
     PRIORITY_CLASS,
     REPLICA_SET,
+    STATEFUL_SET,
     STORAGE_CLASS,
     ApiObject,
     Pod,
@@ -44,6 +45,7 @@ from bayplan.problems import BadInputError
 from bayplan.sim.input.controller_kinds import CONTROLLERS
 from bayplan.sim.input.controller_validation import needed_fields
 from bayplan.sim.input.errors import InputErrors
+from bayplan.sim.input.idle_controllers import REPLICATED
 from bayplan.sim.input.inputs import load_inputs
 from bayplan.sim.input.sources import InputSource, Part, own_kind, read_sources
 from bayplan.sim.input.workload import Content, CreatedPods, ExpansionMode
@@ -108,7 +110,7 @@ def read_additions(
     taken, unchanged = _taken(parts, cluster)
     own = [_with_uid(part, taken) for part in parts if _key(part.value) not in unchanged]
     if are_shapes:
-        own = [structs.replace(part, value=_with_pods(part.value)) for part in own]
+        own = [structs.replace(part, value=_with_pods(part.value, cluster)) for part in own]
     keys = {key for part in own if (key := _key(part.value)) is not None}
     context = _context(keys, taken, cluster, features)
     workload = load_inputs(
@@ -136,7 +138,7 @@ def read_additions(
     pending = [pod for pod in pods if not pod.spec.node_name]
     unjudged = tuple(
         one
-        for one in _unjudged(own, added, present, workload.ignored_kinds)
+        for one in _unjudged(own, created.objects, present, workload.ignored_kinds)
         if one.message != NO_FURTHER_PODS or not created.refused_pods
     )
     said = {f"{one.object} {one.message}" for one in unjudged}
@@ -150,7 +152,7 @@ def read_additions(
             *errors.remarks,
             *(note for note in created.notes if note not in said),
             *_needed(own, taken),
-            *(f"{key} {_TAKEN_NOTE}" for key in taken),
+            *(f"{key} {_TAKEN_NOTE}" for key in taken if not are_shapes),
             *(f"{key} {_UNCHANGED_NOTE}" for key in unchanged),
         ),
         unjudged=unjudged,
@@ -186,20 +188,22 @@ def _needed(own: Iterable[Part], taken: Collection[ObjectKey]) -> Iterator[str]:
 
 def _unjudged(
     own: Iterable[Part],
-    added: Iterable[tuple[ObjectKey, ApiObject]],
+    created: ObjectStore[ApiObject],
     present: ObjectStore[ApiObject],
     ignored_kinds: Collection[str],
 ) -> Iterator[UnjudgedWorkload]:
-    """The objects of the workload from which no pod came. ``added``: all that is new."""
-    objects = dict(added)
-    owners = {key: _owner_uids(each) for key, each in objects.items()}
-    with_pods = {uid for key, uids in owners.items() if key.kind == POD for uid in uids}
-    for key, each in objects.items():
-        if each.metadata.uid in with_pods:  # a ReplicaSet
-            with_pods |= owners[key]
+    """The objects of the workload from which no pod came. ``created``: all that the API server in
+    memory has."""
+    objects = {key: each for key, each in created if key not in present}
+    pods = (each for key, each in objects.items() if key.kind == POD)
+    with_pods = {uid for pod in pods for uid in _owner_uids(pod)}
+    # The ReplicaSet of a new pod may be in the cluster already.
+    for each in created.each(REPLICA_SET):
+        if each.metadata.uid in with_pods:
+            with_pods |= _owner_uids(each)
     for key, content in _named(own, objects).items():
-        created = objects.get(key)
-        uid = content["metadata"].get("uid") if created is None else created.metadata.uid
+        new = objects.get(key)
+        uid = content["metadata"].get("uid") if new is None else new.metadata.uid
         if uid not in with_pods:
             is_read = key.kind not in ignored_kinds
             one = unjudged(key, content, is_present=key in present, is_read=is_read)
@@ -228,13 +232,20 @@ def _owner_uids(each: ApiObject) -> set[str]:
     return {owner.uid for owner in each.metadata.owner_references or ()}
 
 
-def _with_pods(content: Content) -> Content:
-    """A controller with a pod, whatever its number of replicas is."""
-    spec = content.get("spec")
-    if _key(content) is None or key_of(content).kind not in CONTROLLERS or not spec:
+def _with_pods(content: Content, cluster: ClusterPicture) -> Content:
+    """A controller with a new pod, whatever its number of replicas is."""
+    spec, key = content.get("spec"), _key(content)
+    if key is None or key.kind not in CONTROLLERS or not spec:
         return content
     counts = ("replicas", "parallelism", "completions")
-    changed = {name: 1 for name in counts if spec.get(name) == 0}
+    changed: dict[str, Any] = {name: 1 for name in counts if spec.get(name) == 0}
+    present, replicas = cluster.objects.get(key), spec.get("replicas", 1)
+    if present is not None and key.kind in REPLICATED and isinstance(replicas, int):
+        pod_count = sum(1 for _ in _owned({key: present}, cluster))
+        changed["replicas"] = max(replicas, pod_count) + 1
+        if key.kind == STATEFUL_SET:
+            # Its next pod, also if a pod before it waits.
+            changed["podManagementPolicy"] = "Parallel"
     held_back = [name for name in ("suspend", "paused") if spec.get(name)]
     changed |= dict.fromkeys(held_back, False)
     return {**content, "spec": {**spec, **changed}} if changed else content

@@ -40,6 +40,19 @@ FOREIGN = {
     ),
     "table.yaml": ("NAME   STATUS\nn1     Ready\n", "a table of kubectl; add -o yaml"),
     "none.yaml": ("No resources found\n", "a message of kubectl"),
+    "describe.yaml": (
+        "Name: n1\nLabels: a=b\n",
+        "the text of kubectl describe; kubectl get -o yaml",
+    ),
+    "event.json": (
+        '{"type": "ADDED", "object": {"kind": "Pod"}}',
+        "an event of a watch; jq .object",
+    ),
+    "items.json": ('[{"kind": "Pod"}]', "a list of objects that is no List; jq '.[]'"),
+    "wide.json": (
+        '{"apiVersion": "meta.k8s.io/v1", "kind": "Table", "metadata": {}}',
+        "a table or the metadata of objects; kubectl get -o yaml",
+    ),
 }
 #: These are passed over, too; nothing says what they are.
 UNKNOWN = {

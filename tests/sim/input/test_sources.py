@@ -110,6 +110,14 @@ def test_an_object_whose_kind_ends_with_list_is_an_object(tmp_path: Path) -> Non
     assert values(read(written(tmp_path / "a.json", playlist))[0]) == [playlist]
 
 
+def test_a_list_that_is_one_page_of_several_has_a_remark(tmp_path: Path) -> None:
+    page = {"kind": "PodList", "metadata": {"continue": "eyJ2Ijo"}, "items": [pod("a")]}
+    errors = InputErrors()
+    assert len(read_sources([str(written(tmp_path / "a.json", page))], errors)) == 1
+    (remark,) = errors.remarks
+    assert "a.json, document 1: the list is cut off (metadata.continue)" in remark
+
+
 def test_a_list_whose_items_are_no_list_is_an_error(tmp_path: Path) -> None:
     _, (line,) = read(written(tmp_path / "a.json", {"kind": "PodList", "items": {"a": 1}}))
     assert line.endswith("document 1: items: found a mapping, wanted a list of objects")
@@ -135,6 +143,19 @@ def test_nulls_are_preserved_only_in_patches_of_a_scenario(tmp_path: Path) -> No
         (b"a: 1\na: 2\n", 'document 1, line 2: key "a" is given twice'),
         (b"\xff\xfe\x00", "not UTF-16"),
         (b"a: \xff", "not UTF-8"),
+        ("a: é".encode("utf-16-le"), "document 1: UTF-16 or UTF-32 without a byte order mark"),
+        (
+            b'Warning: old\n{"a": 1}\n',
+            "found a remark of kubectl among objects, line 1; ",
+        ),
+        (
+            b'W0102 03:04:05.6  1 x.go:1] old\n{"a": 1}\n',
+            "line 1; keep standard error out (no 2>&1)",
+        ),
+        (
+            b'{"a": 1}\n==== START logs for container c of pod a/b ====\nx\n',
+            "found logs among objects; files without them: kubectl cluster-info dump --output-",
+        ),
     ],
 )
 def test_an_unreadable_file_is_reported_with_its_place(

@@ -21,6 +21,11 @@ _VALUES = re.compile(r"values([-_.].*)?\.(ya?ml|json)")
 
 #: A file of another tool, by members that no object has at its top.
 _BY_MEMBERS: tuple[tuple[frozenset[str], str], ...] = (
+    (
+        frozenset(("Name", "Labels")),
+        "the text of kubectl describe; kubectl get -o yaml has objects",
+    ),
+    (frozenset(("type", "object")), "an event of a watch; jq .object makes an object of it"),
     (frozenset(("terraform_version", "resources")), "a state of Terraform"),
     (frozenset(("format_version", "terraform_version")), "a plan of Terraform"),
     (frozenset(("panels", "schemaVersion")), "a dashboard of Grafana"),
@@ -41,6 +46,7 @@ _BY_MEMBERS: tuple[tuple[frozenset[str], str], ...] = (
 _BY_KIND = (
     ("v1 Config", "a kubeconfig; it is given with --kubeconfig, without files"),
     ("v1 Status", "an error of an API server, not its objects"),
+    ("meta.k8s.io/", "a table or the metadata of objects; kubectl get -o yaml has the objects"),
     ("kind.x-k8s.io/", "a configuration of kind"),
     ("kubeadm.k8s.io/", "a configuration of kubeadm"),
     ("kubelet.config.k8s.io/", "a configuration of the kubelet"),
@@ -51,6 +57,9 @@ _BY_KIND = (
 #: What kubectl prints without -o, and in place of an answer.
 _KUBECTL_TABLE = re.compile(r"(NAMESPACE +)?NAME +[A-Z]")
 _KUBECTL_TEXT = re.compile(r"No resources found|Error from server|error: |The connection to the ")
+#: Lines that kubectl prints among objects: on standard error, and in a dump on standard output.
+_KUBECTL_LOGS = re.compile(rb"^==== (START|END) logs for ", re.MULTILINE)
+_KUBECTL_REMARK = re.compile(rb"^(Warning: |[IWEF]\d{4} \d\d:\d\d:\d\d)", re.MULTILINE)
 
 #: An action of a Go template, as Helm charts have them.
 _ACTION = re.compile(
@@ -66,6 +75,8 @@ def description(value: Any, path: str) -> str | None:
     name, folder = PurePath(path).name, str(PurePath(path).parent)
     if isinstance(value, str):
         return _described_text(value)
+    if isinstance(value, list) and any(isinstance(each, dict) and "kind" in each for each in value):
+        return "a list of objects that is no List; jq '.[]' prints its objects one by one"
     if not isinstance(value, dict):
         return None
     kind = f"{value.get('apiVersion', '')} {value.get('kind', '')}"
@@ -121,6 +132,18 @@ _MEANT_KINDS = frozenset(("Pod", "Node", "Scenario", "WhatIf", "KubeSchedulerCon
 def can_hold_objects(content: bytes) -> bool:
     """Whether a text that cannot be read has the members of an object."""
     return _OBJECT_MEMBER.search(content) is not None
+
+
+def text_among_objects(content: bytes) -> str | None:
+    """Why a text cannot be read that has lines of kubectl besides objects, with advice. None: it
+    has no such lines."""
+    if _KUBECTL_LOGS.search(content):
+        command = "kubectl cluster-info dump --output-directory=DIR"
+        return f"logs among objects; files without them: {command}"
+    if match := _KUBECTL_REMARK.search(content):
+        line = content.count(b"\n", 0, match.start()) + 1
+        return f"a remark of kubectl among objects, line {line}; keep standard error out (no 2>&1)"
+    return None
 
 
 def is_kustomization(path: str) -> bool:

@@ -17,7 +17,7 @@ from bayplan.objects.keys import Content, ObjectKey, key_of
 from bayplan.sim.input.jobs import end_of, other_manager
 
 _QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
-_REPLICATED = (DEPLOYMENT, REPLICA_SET, STATEFUL_SET, REPLICATION_CONTROLLER)
+REPLICATED = (DEPLOYMENT, REPLICA_SET, STATEFUL_SET, REPLICATION_CONTROLLER)
 
 
 def why_no_pods(key: ObjectKey, content: Content) -> str:
@@ -38,7 +38,7 @@ def why_no_pods(key: ObjectKey, content: Content) -> str:
         return f"is left to {manager} (spec.managedBy): no pods are made for it here"
     if key.kind == DEPLOYMENT and spec.get("paused"):
         return "is paused (spec.paused): it makes no new ReplicaSet until it is resumed"
-    if key.kind in _REPLICATED and spec.get("replicas") == 0:
+    if key.kind in REPLICATED and spec.get("replicas") == 0:
         return "has spec.replicas 0, so it has no pods"
     if key.kind == JOB and 0 in (spec.get("completions"), spec.get("parallelism")):
         name = "completions" if spec.get("completions") == 0 else "parallelism"

@@ -286,6 +286,8 @@ def _add_problem(problem: DocumentError, content: bytes, errors: InputErrors) ->
     place, message = _split_place(problem)
     if foreign_files.is_template(content, problem.line):
         message = f"found {foreign_files.template_message(None)}"
+    elif text := foreign_files.text_among_objects(content):
+        message = f"found {text}"
     errors.add(place, message)
 
 
@@ -310,6 +312,12 @@ def _take_apart(part: Part, errors: InputErrors, parts: list[Part]) -> None:
     if not isinstance(items, list):
         errors.add(part.place, wrong("items", items, "a list of objects"))
         return
+    meta = value.get("metadata")
+    if isinstance(meta, dict) and meta.get("continue"):
+        errors.remarks.append(
+            f"{part.place}: the list is cut off (metadata.continue), and the answer lacks its other"
+            " objects; read it without a limit"
+        )
     kind = value["kind"].removesuffix("List")
     of_kind = {"apiVersion": value.get("apiVersion"), "kind": kind} if kind else {}
     for index, item in enumerate(items):
