@@ -196,6 +196,16 @@ async def test_a_server_is_a_url(tmp_path: Path, server: str) -> None:
     assert "u:p" not in str(error.value)
 
 
+@pytest.mark.parametrize("name", ["a" * 300, "a..b", ".x", "a\0b", "a b"])
+async def test_a_name_of_the_server_is_a_host_name(tmp_path: Path, name: str) -> None:
+    path = Path(kubeconfig(tmp_path, "https://h:1"))
+    content = msgspec.json.decode(path.read_bytes())
+    content["clusters"][0]["cluster"]["tls-server-name"] = name
+    path.write_bytes(msgspec.json.encode(content))
+    with pytest.raises(CredentialsError, match=r"tls-server-name: found .*, wanted a name such as"):
+        await load_credentials(str(path), ManualClock())
+
+
 async def test_a_scheme_may_be_in_upper_case(tmp_path: Path) -> None:
     credentials = await load_credentials(kubeconfig(tmp_path, "HTTPS://h:1"), ManualClock())
     assert credentials.server == "https://h:1"

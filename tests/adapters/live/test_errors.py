@@ -49,15 +49,16 @@ def test_unknown_credentials_raise_with_a_hint() -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (b"upstream\n is  away", "upstream is away"),
-        (b"", "GET /api/v1/nodes: HTTP 502"),
-        (b"\xff\xfe", "\ufffd\ufffd"),
-        (b"[1]", "[1]"),
+        (b"upstream\n is  away", ": upstream is away"),
+        (b"", ""),
+        (b"\xff\xfe", ": \ufffd\ufffd"),
+        (b"[1]", ": [1]"),
     ],
 )
-def test_an_answer_of_a_proxy_is_reported_unchanged(body: bytes, message: str) -> None:
+def test_an_answer_of_a_proxy_is_reported_after_the_request(body: bytes, message: str) -> None:
     problem = refusal(502, body, "GET /api/v1/nodes")
-    assert (problem.code, problem.reason, str(problem)) == (502, "Unknown", message)
+    expected = f"GET /api/v1/nodes: HTTP 502{message}"
+    assert (problem.code, problem.reason, str(problem)) == (502, "Unknown", expected)
 
 
 @pytest.mark.parametrize(

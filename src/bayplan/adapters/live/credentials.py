@@ -138,6 +138,7 @@ class Credentials:
     def __init__(self, source: CredentialSource, login: Login, clock: Clock) -> None:
         """Raises LoginError, ssl.SSLError."""
         login = replace(login, server=_url_of(login.server, "server", "https://10.0.0.1:6443"))
+        _check_name(login.server_name or "")
         self._source = source
         self._login = login
         self._clock = clock
@@ -249,6 +250,17 @@ def kubeconfig_paths(kubeconfig: str | None) -> str:
     return kubeconfig or os.environ.get("KUBECONFIG") or DEFAULT_KUBECONFIG
 
 
+def _check_name(name: str) -> None:
+    """Raises LoginError for a name that no certificate has."""
+    try:
+        name.encode("idna")
+        is_name = name.isprintable() and " " not in name
+    except UnicodeError:
+        is_name = False
+    if not is_name:
+        raise LoginError(f"tls-server-name: found {name!r}, wanted a name such as kubernetes")
+
+
 def _url_of(text: str, what: str, example: str) -> str:
     """A URL of HTTP, with its scheme in lower case. Raises LoginError.
 
@@ -256,7 +268,7 @@ def _url_of(text: str, what: str, example: str) -> str:
     """
     try:
         parts = urllib.parse.urlsplit(text)
-        (parts.hostname or "").encode("idna")
+        (parts.hostname or "").encode("idna")  # UnicodeError is a ValueError
         is_whole = parts.scheme in _SCHEMES and parts.hostname and parts.port != 0
         is_whole = is_whole and (what == _PROXY or parts.username is None)
     except ValueError:

@@ -93,7 +93,7 @@ def unreadable(request: str, body: bytes, problem: Exception) -> str:
 
 def refusal(code: int, body: bytes, request: str) -> ApiError:
     """The exception for an answer that is no success; ``request``: `GET /api/v1/nodes`."""
-    return of_status(code, _status(body), request)
+    return of_status(code, _status(code, body, request), request)
 
 
 def of_status(code: int, status: ApiStatus, request: str) -> ApiError:
@@ -128,13 +128,13 @@ def _unauthorized(request: str) -> str:
     )
 
 
-def _status(body: bytes) -> ApiStatus:
+def _status(code: int, body: bytes, request: str) -> ApiStatus:
     """The Status object of a body. For other bodies, as proxies send, the start of the text."""
     try:
         return msgspec.json.decode(body, type=ApiStatus)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         text = " ".join(body[:_MESSAGE_LENGTH_MAX].decode(errors="replace").split())[:200]
-        return ApiStatus(message=text or None)
+        return ApiStatus(message=f"{request}: HTTP {code}: {text}" if text else None)
 
 
 #: Parts of the server's message for a wrong uid in a patch, a deletion and a binding.
