@@ -235,3 +235,43 @@ def test_a_namespace_that_does_not_exist_is_refused_with_the_one_that_does(tmp_p
     cluster = write_objects(tmp_path / "c.yaml", node("n1"), pod("web", namespace="shop"))
     [line] = refusal("why", "--all-pending", "-n", "shpo", cluster)
     assert line == 'there is no namespace shpo; did you mean "shop"?'
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_a_pod_of_files_that_has_ended_is_no_unknown_name(tmp_path: Path, phase: str) -> None:
+    ended = pod("done", nodeName="n1", status={"phase": phase})
+    path = write_objects(tmp_path / "in.yaml", node("n1"), ended)
+    assert answer("why", "done", path).startswith("default/done has ended")
+
+
+def test_a_pod_that_is_being_deleted_is_compared_with_all_nodes(tmp_path: Path) -> None:
+    leaving = pod("leaving", nodeName="n1", deletionTimestamp="2026-01-01T00:00:00Z")
+    leaving["metadata"]["deletionGracePeriodSeconds"] = 30
+    path = write_objects(tmp_path / "in.yaml", node("n1"), node("n2"), leaving)
+    text = answer("why", "leaving", path)
+    assert "2 nodes are feasible" in text
+    assert "default/leaving is being deleted, and holds its room until it is gone" in text
+
+
+@pytest.mark.parametrize("kind", ["deployment.apps", "deployments.v1.apps", "Deployment"])
+def test_a_workload_may_be_named_as_kubectl_prints_it(tmp_path: Path, kind: str) -> None:
+    web = controller("Deployment", selector={"matchLabels": {"app": "web"}})
+    web["metadata"]["namespace"] = "shop"
+    path = write_objects(tmp_path / "in.yaml", node("n1"), web)
+    assert answer("why", f"{kind}/web", "-n", "shop", path).startswith("Deployment shop/web: ")
+
+
+def test_after_the_error_of_a_plugin_no_change_of_the_cluster_is_tried(tmp_path: Path) -> None:
+    config = write_objects(tmp_path / "config.yaml", profile(multiPoint=["Faulty"]))
+    plugin = tmp_path / "faulty.py"
+    plugin.write_text(
+        "from bayplan import ScalarFilterPlugin\n"
+        "class Faulty(ScalarFilterPlugin):\n"
+        "    name = 'Faulty'\n"
+        "    def filter_node(self, state, pod, node):\n"
+        "        raise ValueError('no such label')\n"
+    )
+    path = write_objects(tmp_path / "in.yaml", node("n1"), pod("p"))
+    result = bayplan("why", "p", path, "--config", config, "--plugin", plugin)
+    assert "ValueError: no such label" in result.stdout
+    assert "tried" not in result.stdout

@@ -112,3 +112,12 @@ def test_a_comparison_removes_the_pod_from_its_node() -> None:
     placed = pod("p", node="n1", cpu="1")
     comparison = comparison_of(model_of([node("n1", cpu="1")], [placed]), placed.pod)
     assert (comparison.feasible, comparison.rejection) == (1, "")
+
+
+def test_a_terminating_pod_that_leaves_too_little_is_not_named() -> None:
+    """Without it, the node would still lack 2 cpu."""
+    leaving = pod("leaving", node="n1", cpu="1", terminating=True)
+    model = model_of([node("n1", cpu="4")], [leaving, pod("p", cpu="6")])
+    (cause,) = causes_of(model, diagnose(model, "default/p"))
+    assert cause.nearest is not None
+    assert cause.details == ()

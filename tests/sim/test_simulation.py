@@ -84,7 +84,7 @@ def test_an_object_refused_by_the_api_server_is_noted() -> None:
 
 
 def test_notes_of_the_workload_come_first() -> None:
-    feed = workload(node("n1"), notes=("made up",), completed_count=4)
+    feed = workload(node("n1"), notes=("made up",), ended_pods=("default/ended",) * 4)
     result = simulation(feed).run()
     assert result.notes == ("made up",)
     assert result.counts.completed == 4

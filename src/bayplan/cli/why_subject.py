@@ -5,21 +5,12 @@ from typing import final
 
 from bayplan.cli.streams import fail
 from bayplan.objects.keys import DEFAULT_NAMESPACE
+from bayplan.objects.workloads import WORKLOAD_SPELLINGS, spelling_without_group
 from bayplan.problems import nearest, suggestion
 
-_RC = "ReplicationController"
-#: Spelling on the command line → kind of a workload, as owner references have it.
-_WORKLOADS = {
-    **dict.fromkeys(("deployment", "deployments", "deploy"), "Deployment"),
-    **dict.fromkeys(("replicaset", "replicasets", "rs"), "ReplicaSet"),
-    **dict.fromkeys(("statefulset", "statefulsets", "sts"), "StatefulSet"),
-    **dict.fromkeys(("daemonset", "daemonsets", "ds"), "DaemonSet"),
-    **dict.fromkeys(("job", "jobs"), "Job"),
-    **dict.fromkeys(("replicationcontroller", "replicationcontrollers", "rc"), _RC),
-}
 _PODS = ("pod", "pods", "po")
 _GROUPS = ("podgroup", "podgroups", "pg")
-_KINDS = (*_WORKLOADS, *_PODS, *_GROUPS)
+_KINDS = (*WORKLOAD_SPELLINGS, *_PODS, *_GROUPS)
 _EXPECTED = (
     "wanted NAMESPACE/NAME of a pod, podgroup NAMESPACE/NAME, or a workload, as deployment/NAME "
     "with --namespace"
@@ -35,7 +26,7 @@ class WhySubject:
     #: "namespace/name"
     name: str
     #: Why the words are wrong, unless the first part of the name is a kind of the cluster that is
-    #: not in the table above: "rollout/web" with --namespace. "": the words are right.
+    #: no known workload: "rollout/web" with --namespace. "": the words are right.
     conflict: str = ""
 
     @property
@@ -44,7 +35,7 @@ class WhySubject:
 
     @property
     def is_workload(self) -> bool:
-        return self.kind in _WORKLOADS.values()
+        return self.kind in WORKLOAD_SPELLINGS.values()
 
     @property
     def controller(self) -> str:
@@ -54,7 +45,7 @@ class WhySubject:
 
 def is_kind(word: str) -> bool:
     """Whether a word is a kind."""
-    return word.lower() in _KINDS
+    return spelling_without_group(word) in _KINDS
 
 
 def meant_kind(name: str) -> str:
@@ -84,11 +75,12 @@ def subject_of_words(words: tuple[str, ...], namespace: str | None) -> WhySubjec
             fail(conflict)
         return WhySubject("", name, conflict)
     full_name = name if "/" in name else f"{namespace or DEFAULT_NAMESPACE}/{name}"
-    if not kinds or kinds[0].lower() in _PODS:
+    word = spelling_without_group(kinds[0]) if kinds else ""
+    if not word or word in _PODS:
         return WhySubject("", full_name)
-    if kinds[0].lower() in _GROUPS:
+    if word in _GROUPS:
         return WhySubject("podgroup", full_name)
-    kind = _WORKLOADS.get(kinds[0].lower())
+    kind = WORKLOAD_SPELLINGS.get(word)
     if kind is None:
         hint = suggestion(kinds[0], _KINDS)
         fail(f"found {' '.join(words)}, {_EXPECTED}" + (f"; {hint}" if hint else ""))

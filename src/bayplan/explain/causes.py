@@ -144,16 +144,21 @@ def _nearest(
     """The node that lacks the least of the resource."""
     if plugin != NodeResourcesFit.name:
         return None
-    requests = (*diagnosis.pod.requests, PODS)
-    resource = next((r for r in requests if reason == insufficient(r)), None)
-    if reason == TOO_MANY_PODS:
-        resource = PODS
+    resource = _resource_of(diagnosis, reason)
     if resource is None:
         return None
     nearest, amount = diagnosis.amounts.least_lacking(resource, nodes)
     if resource == PODS:
         return NodeDistance(node=nearest, distance="has room for no more pod")
     return NodeDistance(node=nearest, distance=f"lacks {short_text(resource, amount)}")
+
+
+def _resource_of(diagnosis: NodeDiagnosis, reason: str) -> str | None:
+    """The resource that a reason names; None: it names none that the pod requests."""
+    if reason == TOO_MANY_PODS:
+        return PODS
+    requests = (*diagnosis.pod.requests, PODS)
+    return next((name for name in requests if reason == insufficient(name)), None)
 
 
 # ---- details ------------------------------------------------------------------------------------
@@ -185,7 +190,7 @@ def _details(
     elif name == NodePorts.name:
         lines = _ports(model, diagnosis, nodes)
     elif name == NodeResourcesFit.name:
-        lines = chain(_nominated(diagnosis, nodes), _terminating(model, diagnosis, nodes))
+        lines = _holders(model, diagnosis, nodes, reason)
     elif name == NodeVolumeLimits.name:
         lines = chain(limit_details(diagnosis, nodes), volume_details(model, pod, nodes))
     elif name == VolumeRestrictions.name:
@@ -202,22 +207,32 @@ def _details(
     return tuple(listed)
 
 
-def _nominated(diagnosis: NodeDiagnosis, nodes: Sequence[str]) -> Iterator[str]:
-    """Lines about the nominated pods that hold the room."""
-    for node in in_natural_order(nodes):
-        for pod in diagnosis.nominated.get(node, ()):
+def _holders(
+    model: ClusterModel, diagnosis: NodeDiagnosis, nodes: Sequence[str], reason: str
+) -> Iterator[str]:
+    """Lines about pods that are nominated to a node, and about pods that are being deleted and hold
+    their room until they are gone. Only nodes that have enough of the resource without them are
+    named: elsewhere these pods are not the reason."""
+    resource = _resource_of(diagnosis, reason)
+    leaving = model.once(_terminating_by_node)
+    terminating: list[str] = []
+    for node in in_natural_order((leaving.keys() | diagnosis.nominated.keys()).intersection(nodes)):
+        nominated, gone = diagnosis.nominated.get(node, ()), leaving.get(node, ())
+        held = sum(_held(pod, resource) for pod in (*nominated, *gone))
+        if resource is not None and held < diagnosis.amounts.lacking_on(node).get(resource, 1):
+            continue
+        for pod in nominated:
             holds = f"holds {_room_of(pod, diagnosis.pod)} there"
             yield f"{pod.key} (priority {pod.priority}) is nominated to {node} and {holds}"
+        for pod in gone:
+            room = _room_of(pod, diagnosis.pod)
+            terminating.append(f"{pod.key} on {node} is terminating and holds {room}")
+    yield from terminating
 
 
-def _terminating(
-    model: ClusterModel, diagnosis: NodeDiagnosis, nodes: Sequence[str]
-) -> Iterator[str]:
-    """Lines about pods that are being deleted, and that hold their room until they are gone."""
-    leaving = model.once(_terminating_by_node)
-    for node in in_natural_order(leaving.keys() & nodes):
-        for pod in leaving[node]:
-            yield f"{pod.key} on {node} is terminating and holds {_room_of(pod, diagnosis.pod)}"
+def _held(pod: PodInfo, resource: str | None) -> int:
+    """How much of a resource a pod holds; of the number of pods, one."""
+    return 1 if resource == PODS or resource is None else pod.requests.get(resource, 0)
 
 
 def _terminating_by_node(model: ClusterModel) -> dict[str, list[PodInfo]]:

@@ -33,6 +33,7 @@ from bayplan.journal import NodeScore
 from bayplan.model.cluster_model import Attempt, ClusterModel
 from bayplan.objects.workloads import pod_name
 from bayplan.plugins.node_resources_fit import INSUFFICIENT
+from bayplan.plugins.registry import in_tree_plugins
 from bayplan.printable import printable
 from bayplan.problems import nearest
 from bayplan.state.pods import PodInfo
@@ -67,6 +68,15 @@ def explain_pod(model: ClusterModel, name: str, *, with_fixes: bool = True) -> E
     """The explanation of a pod. ``name``: "namespace/name". ``with_fixes``: whether to try changes
     with which the pod fits, which takes longer than the causes. Raises NoSuchPodError."""
     pod = model.pod(name)
+    if pod is None and name in model.source.ended_pods:
+        return Explanation(
+            pod=name,
+            scheduler="",
+            result="ended",
+            source=model.source.source,
+            moment=model.source.moment,
+            remarks=model.source.remarks,
+        )
     if pod is None:
         raise NoSuchPodError(name)
     scheduler = pod.spec.scheduler_name or DEFAULT_SCHEDULER
@@ -91,6 +101,10 @@ def explain_pod(model: ClusterModel, name: str, *, with_fixes: bool = True) -> E
     if pod.spec.node_name:
         if not model.scheduler.is_responsible_for(scheduler):
             return structs.replace(head, result="foreign")
+        # A note of the cluster names the finalizers that keep a pod.
+        if pod.metadata.deletion_timestamp is not None and not pod.metadata.finalizers:
+            leaving = f"{name} is being deleted, and holds its room until it is gone"
+            head = structs.replace(head, remarks=(*head.remarks, leaving))
         return structs.replace(head, comparison=comparison_of(model, pod))
     return _pending(model, head, pod, with_fixes=with_fixes)
 
@@ -140,12 +154,23 @@ def _pending(model: ClusterModel, head: Explanation, pod: Pod, *, with_fixes: bo
     )
     if not with_fixes or attempt.nominated_node or attempt.result == "gated":
         return explanation
+    if _is_error_of_own_plugin(attempt):
+        return explanation
     owners = owners_of(model)
     peers = _peers(model, owners, attempt.pod)
     search = Search(model, owners, attempt.pod, peers, levels)
     solutions = search.run(diagnosis)
     fixes = tuple(each.fix for each in solutions)
     return structs.replace(explanation, fixes=fixes, trials=search.trials)
+
+
+def _is_error_of_own_plugin(attempt: Attempt) -> bool:
+    """Whether a plugin that is not kube-scheduler's failed. Its code has to change, not the
+    cluster. An error of kube-scheduler's plugins may have its cause in the objects."""
+    if attempt.result != "error" or attempt.record is None or not attempt.record.plugin:
+        return False
+    name = attempt.record.plugin.partition("/")[0]
+    return all(name != plugin.name for plugin in in_tree_plugins())
 
 
 def _queue_remarks(model: ClusterModel, pod: str) -> Iterator[str]:
@@ -338,11 +363,13 @@ def comparison_of(model: ClusterModel, pod: Pod) -> Comparison:
         if cycle.pod.key == f"{namespace}/{name}" and not results:
             results.append(_compared(cycle, node))
 
+    # No scheduler tries a pod that is being deleted.
+    metadata = structs.replace(pod.metadata, deletion_timestamp=None)
     spec = structs.replace(pod.spec, node_name=None, scheduling_gates=None)
     status = structs.replace(pod.status, nominated_node_name=None, conditions=None, phase="Pending")
     with model.trial():
         model.remove(POD, namespace, name)
-        model.add(POD, cast(Pod, structs.replace(pod, spec=spec, status=status)))
+        model.add(POD, cast(Pod, structs.replace(pod, metadata=metadata, spec=spec, status=status)))
         attempt = model.attempt(f"{namespace}/{name}", look)
     if not results:
         return Comparison(

@@ -227,6 +227,7 @@ class Explanation(Answer, frozen=True, kw_only=True):
     field_of_list: ClassVar[str] = "causes"
     #: "namespace/name"; "": the workload has no pods.
     pod: str
+    #: "": files have nothing of a pod that has ended.
     scheduler: str
     result: Result
     source: str = ""

@@ -80,6 +80,8 @@ class ClusterPicture:
     notes: tuple[str, ...] = ()
     #: The pods of files that the API server refuses.
     refused_pods: tuple[RefusedPod, ...] = ()
+    #: The pods of files that have ended, as "namespace/name". They are not among the objects.
+    ended_pods: frozenset[str] = frozenset()
     #: The admission plugins that the cluster's API server runs.
     admission: PluginSet = DEFAULT_PLUGINS
     #: What says which version of Kubernetes the cluster runs.

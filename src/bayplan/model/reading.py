@@ -125,6 +125,7 @@ async def _created(
         left_out=workload.left_out,
         notes=tuple(notes),
         refused_pods=tuple(refused.pods),
+        ended_pods=frozenset(workload.ended_pods),
         admission=workload.admission,
         reported=workload.reported,
     )

@@ -14,6 +14,25 @@ DELETION_COST_ANNOTATION = "controller.kubernetes.io/pod-deletion-cost"
 #: The label that a Deployment gives the pods of a ReplicaSet, and the end of the ReplicaSet's name.
 TEMPLATE_HASH_LABEL = "pod-template-hash"
 
+_RC = "ReplicationController"
+#: The spellings that kubectl takes for a workload → its kind, as owner references have it.
+WORKLOAD_SPELLINGS = {
+    **dict.fromkeys(("deployment", "deployments", "deploy"), "Deployment"),
+    **dict.fromkeys(("replicaset", "replicasets", "rs"), "ReplicaSet"),
+    **dict.fromkeys(("statefulset", "statefulsets", "sts"), "StatefulSet"),
+    **dict.fromkeys(("daemonset", "daemonsets", "ds"), "DaemonSet"),
+    **dict.fromkeys(("job", "jobs"), "Job"),
+    **dict.fromkeys(("replicationcontroller", "replicationcontrollers", "rc"), _RC),
+}
+_GROUPS = ("apps", "batch", "k8s.io")
+
+
+def spelling_without_group(word: str) -> str:
+    """A kind as it is typed, in small letters and without its API group: `kubectl get -o name`
+    prints "deployment.apps/web", and commands of fixes have this form, too."""
+    bare, _, group = word.lower().partition(".")
+    return bare if group.endswith(_GROUPS) else word.lower()
+
 
 def deployment_of(replica_set: str, labels: Mapping[str, str] | None) -> str | None:
     """The Deployment that made a ReplicaSet, by the names alone: the ReplicaSet's name is that of

@@ -191,7 +191,7 @@ class Simulation:
         lost = self._losses.lost()
         counts = counts_of(
             chain(pods.values(), *earlier_pods.values()),
-            completed=self.workload.completed_count,
+            completed=len(self.workload.ended_pods),
             not_recreated=sum(one.count for one in lost if one.workload),
         )
         return SimulationResult(

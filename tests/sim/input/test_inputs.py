@@ -117,7 +117,7 @@ def test_finished_pods_are_left_out_and_counted(tmp_path: Path) -> None:
     ]
     workload = load(tmp_path, *ended, pod("c"))
     assert names(workload.initial) == ["Pod c"]
-    assert workload.completed_count == 2
+    assert workload.ended_pods == ("default/a", "default/b")
 
 
 def test_a_scenario_may_not_change_an_object_that_was_left_out(tmp_path: Path) -> None:

@@ -88,7 +88,11 @@ def test_a_document_is_recognized_in_any_version() -> None:
 
 @pytest.mark.parametrize(
     ("text", "kind"),
-    [("deploy/web=20", "Deployment"), ("StatefulSet/web=20", "StatefulSet")],
+    [
+        ("deploy/web=20", "Deployment"),
+        ("StatefulSet/web=20", "StatefulSet"),
+        ("replicaset.apps/web=20", "ReplicaSet"),
+    ],
 )
 def test_a_scaling_of_the_command_line(text: str, kind: str) -> None:
     scaling = parse_scaling(text, "shop")

@@ -25,7 +25,7 @@ WHOLE = Workload(
     steps=(create_step(1, pod("b")), PATCH),
     until_seconds=60.0,
     followers={"uid": (pod("c"),)},
-    completed_count=2,
+    ended_pods=("default/a", "default/b"),
     notes=("something was made up",),
 )
 
@@ -46,7 +46,11 @@ def test_pending_pods_can_be_assigned_to_one_scheduler() -> None:
     assert mine.steps[0].content["spec"]["schedulerName"] == "mine"
     assert mine.steps[1] == PATCH
     assert mine.followers["uid"][0]["spec"]["schedulerName"] == "mine"
-    assert (mine.until_seconds, mine.completed_count, mine.notes) == (60.0, 2, WHOLE.notes)
+    assert (mine.until_seconds, mine.ended_pods, mine.notes) == (
+        60.0,
+        WHOLE.ended_pods,
+        WHOLE.notes,
+    )
     assert WHOLE.initial[2]["spec"]["schedulerName"] == "other"
 
 

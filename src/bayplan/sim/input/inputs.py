@@ -21,7 +21,7 @@ from bayplan.answers.names import in_natural_order, listed_names
 from bayplan.api.objects import NAMESPACE, NODE, ApiObject
 from bayplan.clock import ManualClock, epoch_of, rfc3339
 from bayplan.config.cluster_version import ReportedReleases
-from bayplan.objects.keys import key_of, kind_of
+from bayplan.objects.keys import DEFAULT_NAMESPACE, key_of, kind_of
 from bayplan.objects.object_store import ObjectStore
 from bayplan.sim.input.adoption import adopt_pods
 from bayplan.sim.input.controller_kinds import CONTROLLERS
@@ -202,7 +202,7 @@ class _Loader:
         self._recreate_after_seconds = 0.0
         self._objects: list[_InputObject] = []
         self._arrivals: list[tuple[float, _InputObject]] = []
-        self._completed_count = 0
+        self._ended_pods: list[str] = []
         self._moved_back_seconds = 0.0
         self._notes: list[str] = []
 
@@ -241,7 +241,7 @@ class _Loader:
             steps=tuple(steps),
             until_seconds=self._until_seconds,
             followers=timeline.followers,
-            completed_count=self._completed_count,
+            ended_pods=tuple(self._ended_pods),
             pod_gc=self._pod_gc,
             expansion=self._expansion,
             recreate_after_seconds=self._recreate_after_seconds,
@@ -331,7 +331,9 @@ class _Loader:
             self._notes.append(f"{part.place} was ignored: it configures a scheduler")
         elif checks.accepts(part.value, part.place):
             if "status" in part.value and has_ended(part.value):
-                self._completed_count += 1
+                meta = part.value["metadata"]
+                namespace = meta.get("namespace") or DEFAULT_NAMESPACE
+                self._ended_pods.append(f"{namespace}/{meta.get('name', '')}")
             self._objects.append(_InputObject(part.value, part.place))
 
     def _read_csv(self, part: CsvText, time_mode: str) -> None:

@@ -34,7 +34,11 @@ from bayplan.config.decoding import decode
 from bayplan.durations import DurationError, parse_duration
 from bayplan.objects.keys import DEFAULT_NAMESPACE, key_of, object_key
 from bayplan.objects.pools import is_broken, names_of_copies, objects_of_copy
-from bayplan.objects.workloads import controller_reference
+from bayplan.objects.workloads import (
+    WORKLOAD_SPELLINGS,
+    controller_reference,
+    spelling_without_group,
+)
 from bayplan.problems import BadInputError, Problem, suggestion, wrong
 from bayplan.sim.input.controller_kinds import SCALED_KINDS
 from bayplan.sim.input.controller_pods import daemon_copy
@@ -48,16 +52,9 @@ from bayplan.sim.input.workload import Content, Verb
 NODES_MAX = 100_000
 _REPLICAS_MAX = 1_000_000
 
-#: Spelling on the command line → kind of a workload that has replicas.
-_SCALED = {
-    **dict.fromkeys(("deployment", "deployments", "deploy"), "Deployment"),
-    **dict.fromkeys(("replicaset", "replicasets", "rs"), "ReplicaSet"),
-    **dict.fromkeys(("statefulset", "statefulsets", "sts"), "StatefulSet"),
-    **dict.fromkeys(
-        ("replicationcontroller", "replicationcontrollers", "rc"), "ReplicationController"
-    ),
-}
-_SCALE = re.compile(r"(?P<kind>[A-Za-z]+)/(?P<name>[^/=]+)=(?P<replicas>\d{1,7})")
+#: The spellings of the workloads that have replicas.
+_SCALED = {word: kind for word, kind in WORKLOAD_SPELLINGS.items() if kind in SCALED_KINDS}
+_SCALE = re.compile(r"(?P<kind>[A-Za-z][A-Za-z0-9.]*)/(?P<name>[^/=]+)=(?P<replicas>\d{1,7})")
 _SCALE_EXPECTED = "KIND/NAME=REPLICAS, as in deploy/web=20"
 
 
@@ -168,7 +165,7 @@ def decode_what_if(value: dict[str, Any]) -> tuple[WhatIf, list[Problem]]:
 def parse_scaling(text: str, namespace: str = DEFAULT_NAMESPACE) -> Scaling:
     """A scaling from the command line, as in "deploy/web=20". Raises BadInputError."""
     match = _SCALE.fullmatch(text)
-    kind = None if match is None else _SCALED.get(match["kind"].lower())
+    kind = None if match is None else _SCALED.get(spelling_without_group(match["kind"]))
     if match is None or kind is None:
         hint = suggestion(match["kind"], _SCALED) if match is not None else ""
         problem = str(wrong("--scale", text, _SCALE_EXPECTED))

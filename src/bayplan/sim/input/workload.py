@@ -116,8 +116,8 @@ class Workload(Struct, frozen=True, kw_only=True):
     #: Pods that controllers are expected to create later, by the uid of the controller. If the
     #: input is expanded once, each takes the place of a pod of its Job that succeeded.
     followers: dict[str, tuple[Content, ...]] = {}
-    #: The number of pods of the input that had ended. They take no part.
-    completed_count: int = 0
+    #: The pods of the input that had ended, as "namespace/name". They take no part.
+    ended_pods: tuple[str, ...] = ()
     #: Kinds that nothing reads, and how many objects of them the input has.
     ignored_kinds: dict[str, int] = {}
     #: Those of these objects that have the template of a pod.
