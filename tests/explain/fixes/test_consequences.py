@@ -539,3 +539,13 @@ def test_pods_that_keep_one_another_away_are_placed_until_one_fails(
     fix = next(fix for fix in fixes_for(tmp_path, objects) if fix.steps[0].startswith("tolerate"))
     assert (fix.helped, fix.waiting) == (1, 40)
     assert sum(not attempt.node for attempt in attempts) < 40
+
+
+def test_a_template_gets_a_priority_class_and_leaves_its_priority_to_admission() -> None:
+    high, low = priority_class("high", 1000), pod_of("low", "2", nodeName="n1")
+    with Cluster.from_files(node_of("n1"), high, low) as cluster:
+        (explanation,) = cluster.fit(controller("Deployment", "web")).explanations
+    step = "give it the priority class high, so that it preempts"
+    [fix] = [fix for fix in explanation.fixes if fix.steps == (step,)]
+    paths = [each["path"] for each in json.loads(fix.commands[0].split("'")[1])]
+    assert paths == ["/spec/template/spec/priorityClassName"]

@@ -172,7 +172,8 @@ def _change_pods(workload: _Workload, edits: list[PodEdit], draft: _Draft) -> No
         _change_waiting_pods(workload, edits, draft)
         return
     spec = content["spec"]["template"]["spec"]
-    patch = json_patch(spec, edited_spec(spec, edits), "/spec/template/spec")
+    root = "/spec/template/spec"
+    patch = _without_implied_priority(spec, json_patch(spec, edited_spec(spec, edits), root), root)
     if owner.kind == JOB:
         _replace_job(owner, content, patch, draft)
         return
@@ -203,7 +204,7 @@ def _change_bare_pods(workload: _Workload, edits: list[PodEdit], draft: _Draft) 
         _add(draft, patch_of(key, patch), lambda: patch_command(key, patch))
         return
     whole = {**content, "apiVersion": "v1", "kind": "Pod"}
-    written = _without_implied_priority(content["spec"], patch)
+    written = _without_implied_priority(content["spec"], patch, "/spec")
     manifest = clean(patched(whole, patch))
     _add(draft, _replacement_of(key, manifest), lambda: replacement_command(key, written))
 
@@ -219,12 +220,13 @@ def _change_waiting_pods(workload: _Workload, edits: list[PodEdit], draft: _Draf
             draft.changes.append(patch_of(ObjectKey(POD, namespace, own), patch))
 
 
-def _without_implied_priority(spec: Content, patch: Patch) -> Patch:
-    """The manifest without priority and preemption policy, which admission computes from the
-    priority class. Admission refuses other values."""
-    if not any(each["path"] == "/spec/priorityClassName" for each in patch):
+def _without_implied_priority(spec: Content, patch: Patch, root: str) -> Patch:
+    """A patch of a pod's spec at ``root`` after which priority and preemption policy are absent,
+    if it changes the priority class. Admission computes both from the class and refuses other
+    values, so a template that had them would be wrong after the next change of its class."""
+    if not any(each["path"] == f"{root}/priorityClassName" for each in patch):
         return patch
-    implied = [f"/spec/{name}" for name in ("priority", "preemptionPolicy")]
+    implied = [f"{root}/{name}" for name in ("priority", "preemptionPolicy")]
     removed = [path for path in implied if path.rpartition("/")[2] in spec]
     return (
         *(each for each in patch if each["path"] not in implied),
