@@ -273,3 +273,12 @@ def test_each_question_says_whether_its_amounts_count_pods_that_fit(tmp_path: Pa
     alone = write_objects(tmp_path / "b.yaml", room, other, pod("larger", cpu="6"), large)
     assert "the amounts are" not in bayplan("why", "large", alone).stdout
     assert "the amounts below" not in bayplan("why", "--all-pending", alone).stdout
+
+
+def test_nodes_that_lack_two_resources_are_rejected_by_one_plugin() -> None:
+    """Most nodes are not selected and small; the three that are selected lack cpu and memory."""
+    chosen = [machine(f"c{i}", labels={"pool": "c"}) for i in range(3)]
+    large = {"requests": {"memory": "32Gi"}, "nodeSelector": {"pool": "c"}}
+    answer = asked(*chosen, *NODES, waiting("a", "a", "8", **large))
+    assert answer.groups[0].plugin == "NodeResourcesFit"
+    assert answer.groups[0].decisive_nodes == 3

@@ -68,7 +68,7 @@ class PendingGroup(Value, frozen=True, kw_only=True):
     #: The plugin and the reason of the decisive cause; "": no plugin rejects the pods.
     plugin: str = ""
     reason: str = ""
-    #: The number of nodes that nothing else rejects for the pods.
+    #: The number of nodes with this reason that no other plugin rejects for the pods.
     decisive_nodes: int = 0
     #: kube-scheduler's sentence about the first pod, and its reasons in short words, each with its
     #: number of nodes.
@@ -354,8 +354,8 @@ def _whole(model: ClusterModel, attempt: Attempt) -> str:
 
 
 def _decisive(cycle: Cycle) -> _Cause | None:
-    """The reason that alone rejects most nodes; without such a reason, the reason that rejects most
-    nodes."""
+    """The reason of the plugin that alone rejects most nodes; without such a plugin, the reason
+    that rejects most nodes. A node that lacks two resources has two reasons and one plugin."""
     nodes = cycle.snapshot.nodes
     if not len(nodes):
         return None
@@ -372,11 +372,20 @@ def _decisive(cycle: Cycle) -> _Cause | None:
                 mask[entry.positions] = True
     if not masks:
         return None
-    reason_counts = np.sum(list(masks.values()), axis=0)
-    alone = {key: mask & (reason_counts == 1) for key, mask in masks.items()}
-    order = Counter({key: int(mask.sum()) for key, mask in masks.items()})
-    (plugin, reason), _ = max(
-        order.items(), key=lambda item: (int(alone[item[0]].sum()), item[1], item[0])
+    by_plugin: dict[str, NDArray[np.bool_]] = {}
+    for (plugin, _), mask in masks.items():
+        by_plugin[plugin] = by_plugin[plugin] | mask if plugin in by_plugin else mask
+    is_alone = np.sum(list(by_plugin.values()), axis=0) == 1
+    alone_counts = {plugin: int((mask & is_alone).sum()) for plugin, mask in by_plugin.items()}
+    alone = {key: mask & is_alone for key, mask in masks.items()}
+    plugin, reason = max(
+        masks,
+        key=lambda key: (
+            alone_counts[key[0]],
+            int(alone[key].sum()),
+            int(masks[key].sum()),
+            key,
+        ),
     )
     own = alone[plugin, reason]
     count = int(own.sum())
