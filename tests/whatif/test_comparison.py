@@ -187,6 +187,17 @@ def test_headroom_is_that_of_the_largest_workloads() -> None:
     answer = compared(node("n1"), node("n2"), *pods, change=WhatIf(remove=("n2",)))
     assert answer.before.headroom == {"web": 14}
     assert answer.after.headroom == {"web": 6}
+    assert answer.before.headroom_victims == {}
+
+
+def test_headroom_that_needs_preemption_names_the_number_of_victims() -> None:
+    web = owned_pod("web-1", "n1", "1", priority=100)
+    low = owned_pod("low-a", "n2", "4", priority=0)
+    classes = priority_class("x", 100)
+    answer = compared(node("n1"), node("n2"), classes, web, low, change=WhatIf(remove=("n2",)))
+    assert answer.before.headroom["web"] == 7
+    assert answer.before.headroom_victims["web"] == 1
+    assert "pods evicted for them" in str(answer)
 
 
 @pytest.mark.parametrize(

@@ -46,3 +46,14 @@ def test_a_limited_count_is_marked(limit: int) -> None:
     cluster = cluster_of(node("n1"))
     answer = headroom(model_of(cluster), additions_to(cluster, pod("a")), BUILT_IN_KINDS, limit)
     assert [(one.max.count, one.max.is_limit) for one in answer.shapes] == [(limit, True)]
+
+
+def test_room_that_other_pods_hold_is_not_shown_as_free() -> None:
+    cluster = cluster_of(node("n1"), pod("low", cpu="3", nodeName="n1", priority=-1))
+    shapes = [pod("a", cpu="1"), pod("b", cpu="4")]
+    answer = headroom(model_of(cluster), additions_to(cluster, *shapes), BUILT_IN_KINDS)
+    assert [(one.max.count, one.max.victim_count) for one in answer.shapes] == [(4, 1), (1, 1)]
+    assert "evicted pods" in str(answer)
+    free = cluster_of(node("n1"))
+    counted = headroom(model_of(free), additions_to(free, shapes[0]), BUILT_IN_KINDS)
+    assert "evicted pods" not in str(counted)

@@ -47,7 +47,7 @@ from bayplan.state.device_supply import DeviceSupply
 from bayplan.whatif.changes import Outcome, check_changes, make_changes
 from bayplan.whatif.copies import units_of
 from bayplan.whatif.evictions import BlockedPod, LeftOver, without_late_volume
-from bayplan.whatif.fit import max_fit
+from bayplan.whatif.fit import MaxFit, max_fit
 from bayplan.whatif.headroom import shape_names
 from bayplan.whatif.placing import Move, Placer
 
@@ -83,6 +83,8 @@ class ClusterState(Value, frozen=True, kw_only=True):
     utilization: dict[str, Utilization]
     #: Shape → the number of further pods of it that fit.
     headroom: dict[str, int]
+    #: Shape → the number of pods that preemption would evict for them; without those with none.
+    headroom_victims: dict[str, int] = {}
 
 
 @final
@@ -368,13 +370,15 @@ def state_of(model: ClusterModel, shapes: Additions, kinds: PodGroupKinds) -> Cl
         for resource in sorted(offered)
         if resource != PODS and offered[resource]
     }
+    room = _headroom(model, shapes, kinds)
     return ClusterState(
         nodes=len(nodes),
         schedulable_nodes=sum(not node.spec.unschedulable for node in nodes),
         pods=sum(1 for _ in model.objects(POD)),
         waiting=len(model.pending()),
         utilization=utilization,
-        headroom=_headroom(model, shapes, kinds),
+        headroom={name: one.count for name, one in room.items()},
+        headroom_victims={n: one.victim_count for n, one in room.items() if one.victim_count},
     )
 
 
@@ -388,12 +392,12 @@ def _device_supply(model: ClusterModel, requested: Iterable[str]) -> DeviceSuppl
     return supply
 
 
-def _headroom(model: ClusterModel, shapes: Additions, kinds: PodGroupKinds) -> dict[str, int]:
+def _headroom(model: ClusterModel, shapes: Additions, kinds: PodGroupKinds) -> dict[str, MaxFit]:
     units = units_of(shapes, kinds)
-    counts: dict[str, int] = {}
+    counts: dict[str, MaxFit] = {}
     for unit, name in zip(units, shape_names(units), strict=True):
         with model.trial():
-            counts[name] = max_fit(model, unit, HEADROOM_LIMIT).count
+            counts[name] = max_fit(model, unit, HEADROOM_LIMIT)
     return counts
 
 
@@ -495,6 +499,9 @@ def _states(before: ClusterState, after: ClusterState) -> RenderableType:
     for shape, count in before.headroom.items():
         cells = (_count(number) for number in (count, after.headroom.get(shape, 0)))
         table.add_row(f"more pods such as {shape}", *cells)
+        victims = [one.headroom_victims.get(shape, 0) for one in (before, after)]
+        if any(victims):
+            table.add_row("  pods evicted for them", *(f"{count:,}" for count in victims))
     return table
 
 

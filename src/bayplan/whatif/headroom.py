@@ -66,7 +66,9 @@ class Headroom(Answer, frozen=True, kw_only=True):
 
     def parts(self, *, is_wide: bool = False) -> list[RenderableType]:
         resources = list(dict.fromkeys(name for one in self.shapes for name in one.requests))
-        table = Table("shape", *number_columns("fit", *resources), "the next does not fit")
+        # Without this column, room that other pods hold would look like free room.
+        evicts = ("evicted pods",) if any(one.max.victim_count for one in self.shapes) else ()
+        table = Table("shape", *number_columns("fit", *evicts, *resources), "the next does not fit")
         for one in self.shapes:
             requests = (
                 short_text(name, one.requests[name]) if name in one.requests else ""
@@ -74,7 +76,8 @@ class Headroom(Answer, frozen=True, kw_only=True):
             )
             message = one.max.message
             shown = message if is_wide else short_reason(message)
-            table.add_row(one.shape, one.count_text, *requests, shown)
+            victims = [f"{one.max.victim_count:,}"] * len(evicts)
+            table.add_row(one.shape, one.count_text, *victims, *requests, shown)
         head = f"how many more pods fit into {self.cluster}"
         if not self.shapes:
             head = f"nothing was counted: the shapes have no pod to place into {self.cluster}"
@@ -86,9 +89,16 @@ class Headroom(Answer, frozen=True, kw_only=True):
 
     def rows(self) -> Rows:
         """The shapes."""
-        headings = ("shape", "count", "is_limit", "message")
+        headings = ("shape", "count", "is_limit", "message", "victims")
         shapes = (
-            (one.shape, one.max.count, one.max.is_limit, one.max.message) for one in self.shapes
+            (
+                one.shape,
+                one.max.count,
+                one.max.is_limit,
+                one.max.message,
+                one.max.victim_count,
+            )
+            for one in self.shapes
         )
         return Rows(headings, shapes)
 

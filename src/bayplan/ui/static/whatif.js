@@ -250,6 +250,8 @@ function BeforeAfter({ data }) {
   const numbers = [["nodes", "nodes"], ["cordoned", "cordoned nodes"], ["pods", "pods"], ["waiting", "pods waiting"]]
     .filter(([key]) => before[key] || after[key] || key === "nodes");
   const visible = after.usage.filter((one) => one.used || before.usage.some((old) => old.resource === one.resource && old.used));
+  // Preemption makes a part of the room, so it is not free.
+  const victims = (name) => [before, after].map((state) => state.headroomVictims[name] ?? 0);
   const most = (number) => `${count(number)}${number >= data.headroomLimit ? "+" : ""}`;
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Before and after"><table class="compare"><thead><tr><th><span class="visually-hidden">Number</span></th><th class="number">Before</th><th class="number">After</th></tr></thead>
     <tbody>${numbers.map(([key, label]) => html`<tr key=${key}><th scope="row">${label}</th><td class="number">${count(before[key])}</td>
@@ -258,7 +260,8 @@ function BeforeAfter({ data }) {
         <td class="number"><${Share} usage=${before.usage.find((old) => old.resource === one.resource)} /></td>
         <td class="number"><${Share} usage=${one} /></td></tr>`)}
       ${Object.entries(before.headroom).map(([name, number]) => html`<tr key=${name}><th scope="row" class="name">room for more of ${name}</th>
-        <td class="number">${most(number)}</td><td class=${`number ${number === after.headroom[name] ? "" : "differs"}`}>${most(after.headroom[name] ?? 0)}</td></tr>`)}
+        <td class="number">${most(number)}</td><td class=${`number ${number === after.headroom[name] ? "" : "differs"}`}>${most(after.headroom[name] ?? 0)}</td></tr>
+        ${victims(name).some(Boolean) && html`<tr key=${`${name} victims`}><th scope="row" class="name">pods evicted for them</th>${victims(name).map((number) => html`<td class="number">${count(number)}</td>`)}</tr>`}`)}
     </tbody></table></div>`;
 }
 
