@@ -218,7 +218,7 @@ def _holders(
     terminating: list[str] = []
     for node in in_natural_order((leaving.keys() | diagnosis.nominated.keys()).intersection(nodes)):
         nominated, gone = diagnosis.nominated.get(node, ()), leaving.get(node, ())
-        held = sum(_held(pod, resource) for pod in (*nominated, *gone))
+        held = sum(_amount_of(pod, resource) for pod in (*nominated, *gone))
         if resource is not None and held < diagnosis.amounts.lacking_on(node).get(resource, 1):
             continue
         for pod in nominated:
@@ -230,7 +230,7 @@ def _holders(
     yield from terminating
 
 
-def _held(pod: PodInfo, resource: str | None) -> int:
+def _amount_of(pod: PodInfo, resource: str | None) -> int:
     """How much of a resource a pod holds; of the number of pods, one."""
     return 1 if resource == PODS or resource is None else pod.requests.get(resource, 0)
 
