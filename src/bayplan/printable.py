@@ -48,3 +48,8 @@ def _escape(character: str) -> str:
     if code < 0x80:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def path_argument(path: str) -> str:
+    """A path as a word of a command that is no option."""
+    return f"./{path}" if path.startswith("-") and path != "-" else path

@@ -34,6 +34,7 @@ def _run_by_shell(command: str) -> subprocess.CompletedProcess[str]:
     "words",
     [
         ("why", "--all-pending", "a dump.json", "--seed", "7", "--kubernetes", "1.35"),
+        ("why", "--all-pending", "--", "--plugin=a dump.json"),
         ("simulate", "a dump.json", "--out", "my run"),
         ("plugins", "new", "RackPolicy", "--out", "my policies"),
     ],
@@ -42,10 +43,12 @@ def _run_by_shell(command: str) -> subprocess.CompletedProcess[str]:
 def test_a_printed_command_runs_as_it_is_printed(
     words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file has a blank in its name, and the output is narrower than the commands."""
+    """The file has a blank in its name or looks like an option, and the output is narrower than
+    the commands."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "40")
-    Path("a dump.json").write_text(draw_dump(3, 20).as_text(), encoding="utf-8")
+    for name in ("a dump.json", "--plugin=a dump.json"):
+        Path(name).write_text(draw_dump(3, 20).as_text(), encoding="utf-8")
     commands = _printed_commands(*words)
     assert commands
     for command in commands:

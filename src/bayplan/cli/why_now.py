@@ -25,6 +25,7 @@ from bayplan.explain.workload import NoSuchWorkloadError, explain_workload
 from bayplan.lazy_loader import load
 from bayplan.model.cluster_model import ClusterModel
 from bayplan.model.unknown_names import no_namespace
+from bayplan.printable import path_argument
 from bayplan.state.pods import PodInfo
 
 _PLACED = ("bound", "fits", "ended")
@@ -82,7 +83,7 @@ def _next_question(pod: str, source: ClusterSource) -> list[Text]:
     if STANDARD_INPUT in source.paths:
         return []
     options = options_as_words(*_OPTIONS_OF_CLUSTER)
-    command = command_text("bayplan", "why", pod, *source.paths, *options)
+    command = command_text("bayplan", "why", pod, *map(path_argument, source.paths), *options)
     return [Text(), Text("all causes and fixes of a pod:"), command]
 
 

@@ -20,7 +20,7 @@ from bayplan.sim.input.inputs import (
     seconds_in_the_future,
 )
 from bayplan.sim.input.workload import Verb, Workload
-from tests.kit.manifests import Content, node, pod, pod_group, priority_class
+from tests.kit.manifests import Content, api_object, node, pod, pod_group, priority_class
 from tests.sim.manifests import controller, owned, scenario
 
 # ---- inputs ---------------------------------------------------------------------------------
@@ -163,18 +163,39 @@ def test_daemon_sets_see_nodes_of_all_files(tmp_path: Path) -> None:
 
 def test_nodes_that_the_input_lacks_are_reported_with_what_to_do(tmp_path: Path) -> None:
     running = pod("a", nodeName="n1"), pod("b", nodeName="n1"), pod("c", nodeName="n2")
-    (none,) = load(tmp_path, *running).node_notes
+    (none,) = load(tmp_path, *running).missing_notes
     assert none.startswith("no node was read: ")
     assert "kubectl get nodes -o yaml" in none
-    assert load(tmp_path, *running, node("n2")).node_notes == (
+    assert load(tmp_path, *running, node("n2")).missing_notes == (
         "2 pods are on 1 node that the input lacks, as if deleted: n1",
     )
     later = scenario({"at": 1, "create": [node("n1")]})
-    assert load(tmp_path, *running, node("n2"), later).node_notes == ()
+    claim = "v1 PersistentVolumeClaim"
+    stored = [
+        api_object(claim, f"c{n}", "default", spec={"volumeName": f"pv-{n}"}) for n in range(2)
+    ]
+    stored.append(api_object("v1 PersistentVolume", "pv-0"))
+    for one in stored:
+        one["metadata"]["uid"] = f"uid of {one['metadata']['name']}"
+    (note,) = load(tmp_path, node(), *stored).missing_notes
+    assert note.startswith("claims name 1 PersistentVolume that the input lacks")
+    assert note.endswith("cannot be placed: pv-1; kubectl get pv -o yaml")
+    assert load(tmp_path, *running, node("n2"), later).missing_notes == ()
     missing = load(tmp_path, node("n0"), *(pod(f"p{n}", nodeName=f"n{n}") for n in range(1, 12)))
-    (note,) = missing.node_notes
+    (note,) = missing.missing_notes
     assert note.startswith("11 pods are on 11 nodes that the input lacks, as if deleted: n1, n2, ")
     assert note.endswith(" and 6 more")
+
+
+def test_an_object_that_was_read_in_another_version_before_is_reported(tmp_path: Path) -> None:
+    def versions(*numbers: str) -> list[Content]:
+        meta = {"name": "n1", "uid": "u"}
+        return [node("n1", metadata={**meta, "resourceVersion": number}) for number in numbers]
+
+    assert load(tmp_path, *versions("1", "1")).notes == ()
+    (note,) = load(tmp_path, *versions("1", "2")).notes
+    assert note.startswith("Node n1 of ")
+    assert note.endswith(" is ignored: another version was read before, and the first one counts")
 
 
 def test_created_pods_are_reported_by_kind(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import shlex
 from pathlib import PurePath
 from typing import Any
 
+from bayplan.printable import path_argument
 from bayplan.sim.input.controller_kinds import CONTROLLERS
 
 _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
@@ -194,5 +195,4 @@ def kustomize_command(folder: str) -> str:
 
 
 def _path(path: str) -> str:
-    """A path that is no option of a command."""
-    return shlex.quote(f"./{path}" if path.startswith("-") else path)
+    return shlex.quote(path_argument(path))

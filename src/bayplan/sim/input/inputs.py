@@ -18,7 +18,13 @@ from bayplan.adapters.embedded.admission.plugin_set import DEFAULT_PLUGINS, Plug
 from bayplan.adapters.embedded.pod_gc_controller import PodGcTimes
 from bayplan.answers.amounts import counted, pod_count
 from bayplan.answers.names import in_natural_order, listed_names
-from bayplan.api.objects import NAMESPACE, NODE, ApiObject
+from bayplan.api.objects import (
+    NAMESPACE,
+    NODE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    ApiObject,
+)
 from bayplan.clock import ManualClock, epoch_of, rfc3339
 from bayplan.config.cluster_version import ReportedReleases
 from bayplan.objects.keys import DEFAULT_NAMESPACE, key_of, kind_of
@@ -255,7 +261,7 @@ class _Loader:
             unknown_workloads=tuple(self.not_understood.unknown_workloads),
             left_out=tuple(checks.stored.left_out.items()),
             moved_back_seconds=self._moved_back_seconds,
-            node_notes=_node_notes((*initial, *created)) if self._present is None else (),
+            missing_notes=self._missing_notes((*initial, *created)),
             notes=(
                 *self._errors.remarks,
                 *self.not_understood.versions(),
@@ -266,6 +272,7 @@ class _Loader:
                 *timeline.identities.notes(),
                 *_patch_notes(timeline, self._expansion),
                 *_order_notes(timeline),
+                *_version_notes(timeline),
                 *_cron_job_notes(self.not_understood.ignored_kinds),
                 *storage.notes,
                 *notes_of(implied),
@@ -346,6 +353,12 @@ class _Loader:
             ]
         else:
             self._objects += [_InputObject(pod.content, part.place) for pod in table.pods]
+
+    def _missing_notes(self, created: Collection[Content]) -> tuple[str, ...]:
+        """See `Workload.missing_notes`."""
+        if self._present is not None:
+            return ()
+        return (*_node_notes(created), *_volume_notes(created))
 
     # ---- putting together -------------------------------------------------------------------
 
@@ -447,6 +460,14 @@ def _namespaces(timeline: StepSequence, steps: Iterable[Step]) -> list[Content]:
     ]
 
 
+def _version_notes(timeline: StepSequence) -> Iterator[str]:
+    """Two dumps of one cluster, made one after the other, may lie in one folder."""
+    if others := timeline.other_versions:
+        first, more = others[0], len(others) - 1
+        names = f"{first} and {more:,} more are" if more else f"{first} is"
+        yield f"{names} ignored: another version was read before, and the first one counts"
+
+
 def _order_notes(timeline: StepSequence) -> Iterator[str]:
     for key in timeline.waiting_stateful_sets:
         yield (
@@ -471,18 +492,31 @@ _NO_NODE = (
 )
 
 
-def _node_notes(created: Collection[Content]) -> tuple[str, ...]:
-    """See `Workload.node_notes`."""
+def _node_notes(created: Collection[Content]) -> Iterator[str]:
     names = {key_of(one).name for one in created if kind_of(one) == NODE}
     if not names:
-        return (_NO_NODE,)
+        yield _NO_NODE
+        return
     named = [_node_name(one) for one in created if is_pod(one)]
     lost = [name for name in named if name and name not in names]
     if not lost:
-        return ()
+        return
     pods, nodes = f"{pod_count(len(lost))} {'is' if len(lost) == 1 else 'are'}", set(lost)
     where = f"on {counted(len(nodes), 'node')} that the input lacks"
-    return (f"{pods} {where}, as if deleted: {listed_names(in_natural_order(nodes))}",)
+    yield f"{pods} {where}, as if deleted: {listed_names(in_natural_order(nodes))}"
+
+
+def _volume_notes(created: Collection[Content]) -> Iterator[str]:
+    """`kubectl get all,pvc` prints no volumes, because they are in no namespace."""
+    kinds = [(one, kind_of(one)) for one in created if not is_pod(one)]
+    names = {key_of(one).name for one, kind in kinds if kind == PERSISTENT_VOLUME}
+    claims = (one for one, kind in kinds if kind == PERSISTENT_VOLUME_CLAIM)
+    named = {(one.get("spec") or {}).get("volumeName") or "" for one in claims}
+    if lost := in_natural_order(named - names - {""}):
+        yield (
+            f"claims name {counted(len(lost), 'PersistentVolume')} that the input lacks, and pods "
+            f"that use them cannot be placed: {listed_names(lost)}; kubectl get pv -o yaml"
+        )
 
 
 def _node_name(pod: Content) -> str:

@@ -68,6 +68,8 @@ class StepSequence:
         self.patched_controllers: list[ObjectKey] = []
         #: StatefulSets that create no further pods before one that is there runs.
         self.waiting_stateful_sets: list[ObjectKey] = []
+        #: Objects that were read in another version before, with their places.
+        self.other_versions: list[str] = []
 
     # ---- objects ----------------------------------------------------------------------------
 
@@ -85,6 +87,8 @@ class StepSequence:
             uid = content["metadata"].get("uid")
             if not uid or self.identities.uid_in_input(key) != uid:
                 self._errors.add(place, f"{key} is there already, from {self._places[key]}")
+            elif _version(content) != _version(self.index[key]):
+                self.other_versions.append(f"{key} of {place}")
             return None
         if content["metadata"].get("uid"):
             content = self.identities.with_own_uid(content)
@@ -325,3 +329,8 @@ def _patch_of(value: Content) -> Content:
         if changed:
             patch["metadata"] = changed
     return patch
+
+
+def _version(content: Content) -> str | None:
+    version: str | None = content["metadata"].get("resourceVersion")
+    return version

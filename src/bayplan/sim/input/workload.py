@@ -144,14 +144,15 @@ class Workload(Struct, frozen=True, kw_only=True):
     moved_back_seconds: float = 0.0
     #: Notes for the reader about objects that were added or changed; `all_notes` has all notes.
     notes: tuple[str, ...] = ()
-    #: Notes about nodes that the input lacks: an input that is only a part of a cluster has none.
-    node_notes: tuple[str, ...] = ()
+    #: Notes about nodes and volumes that the input lacks: an input that is only a part of a cluster
+    #: has none.
+    missing_notes: tuple[str, ...] = ()
 
     def all_notes(self, further_count: int = 0) -> tuple[str, ...]:
         """All notes, with the one about pods of controllers. ``further_count``: see
         `CreatedPods.note`."""
         created = filter(None, (self.created_pods.note(further_count),))
-        return (*created, *self.notes, *self.node_notes)
+        return (*created, *self.notes, *self.missing_notes)
 
     @property
     def follower_count(self) -> int:
