@@ -131,7 +131,10 @@ NO_CLUSTERS = {
     "prose": ("hello world", f'cluster.yaml, document 1: found "hello world", {_NO_OBJECT}'),
     "a list": ("[1, 2]", f"cluster.yaml, document 1: found a list, {_NO_OBJECT}"),
     "no YAML": ("a: [\n", "cluster.yaml, document 1, line 2: "),
-    "no text": ("\xff\x00", "cluster.yaml, document 1, line 1: not UTF-8"),
+    "no text": (
+        "\xff\x00",
+        "cluster.yaml, document 1: UTF-16 or UTF-32 without a byte order mark, or no text",
+    ),
     "a configuration": (
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n",
         (
