@@ -333,3 +333,13 @@ def test_a_failed_computation_stands_on_the_page_and_once_in_the_terminal(tmp_pa
         answer = ready(lambda: explanation_answer(subject, 0, "default/absent"))
         assert (answer.phase, answer.problem) == ("failed", problem)
     assert remarks == [problem]
+
+
+def test_a_pod_of_another_scheduler_waits_for_that_scheduler(tmp_path: Path) -> None:
+    """`bayplan why` gives the same answer about the same files."""
+    path = tmp_path / "cluster.yaml"
+    path.write_text(json.dumps(node("n1")) + "\n---\n" + json.dumps(pod(schedulerName="theirs")))
+    subject, _ = _loaded(path)
+    answer = ready(lambda: explanation_answer(subject, 0, "default/web"))
+    assert answer.value is not None
+    assert (answer.value.result, answer.value.scheduler) == ("foreign", "theirs")

@@ -10,7 +10,7 @@ from typing import final
 
 from bayplan.adapters.embedded.api_features import ApiFeatures
 from bayplan.adapters.embedded.versioned_store import StoredObject
-from bayplan.api.objects import DEFAULT_SCHEDULER, POD, Pod
+from bayplan.api.objects import POD, Pod
 from bayplan.history.entries import ObjectChange
 from bayplan.history.state_log import change_of
 from bayplan.model.picture import ClusterPicture
@@ -44,8 +44,7 @@ def objects_of_inputs(
     def see(before: StoredObject | None, after: StoredObject | None) -> None:
         changes.append(change_of(before, after, 0.0))
 
-    scheduled = workload.for_scheduler(DEFAULT_SCHEDULER)
-    picture = objects_of_workload(scheduled, name, see, features=features)
+    picture = objects_of_workload(workload, name, see, features=features)
     return ClusterObjects(picture, changes, dict(_creations(workload)))
 
 
