@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from bayplan.framework.status import Rejection
-from bayplan.state.columns import Floats, NodeScores
+from bayplan.state.columns import Floats, NodeScores, Rows
 from bayplan.state.domain_counts import PodSet
 from bayplan.state.nodes import NodeView
 from bayplan.state.placed_terms import PlacedTerm
@@ -24,6 +24,8 @@ class DomainCount(NamedTuple):
 
     topology_key: str
     pods: PodSet | PlacedTerm
+    #: The rows of the nodes whose pods count, as long as no label changes. None: all nodes.
+    rows: Rows | None = None
 
 
 class CellCounts(Protocol):
@@ -35,7 +37,8 @@ class CellCounts(Protocol):
         ...
 
     def of_domains(self, index: int) -> Floats:
-        """float64[domains], read-only: the same for each domain that has a node, in any order."""
+        """float64[domains], read-only: the same for each domain that has a node whose pods count,
+        in any order."""
         ...
 
     @property

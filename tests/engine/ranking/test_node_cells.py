@@ -81,6 +81,16 @@ def terms(draw: st.DrawFn) -> Mapping[str, Any]:
 
 
 @st.composite
+def node_affinity(draw: st.DrawFn) -> Mapping[str, Any]:
+    values = draw(st.lists(st.sampled_from(("r0", "r1", "r2", "r3")), min_size=1, unique=True))
+    term = {"matchExpressions": [{"key": RACK, "operator": "In", "values": values}]}
+    if draw(st.booleans()):
+        return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    preferred = {"weight": draw(st.integers(1, 100)), "preference": term}
+    return {"preferredDuringSchedulingIgnoredDuringExecution": [preferred]}
+
+
+@st.composite
 def templates(draw: st.DrawFn) -> PodOptions:
     options: dict[str, Any] = {"cpu": "100m", "labels": {"app": draw(apps)}}
     if draw(st.booleans()):
@@ -96,6 +106,8 @@ def templates(draw: st.DrawFn) -> PodOptions:
         options["affinity"] = {name: draw(terms()) for name in names}
     if draw(st.integers(0, 5)) == 0:
         options["node_selector"] = {RACK: "r0"}
+    if draw(st.integers(0, 2)) == 0:
+        options["affinity"] = {**options.get("affinity", {}), "nodeAffinity": draw(node_affinity())}
     return PodOptions(**options)
 
 
@@ -117,9 +129,17 @@ steps = st.one_of(
 class World:
     """The pair, and what it knows."""
 
-    def __init__(self, tally: Counter[str], pods: Sequence[PodOptions], node_count: int) -> None:
+    def __init__(
+        self,
+        tally: Counter[str],
+        pods: Sequence[PodOptions],
+        node_count: int,
+        *,
+        has_zones: bool = True,
+    ) -> None:
         self.pair = Pair(tally, is_plain=True, has_keys=False, bytes_max=1 << 26, refuses=False)
         self._templates = pods
+        self._has_zones = has_zones
         self._nodes: dict[str, dict[str, Any]] = {}
         self._pods: dict[str, PodOptions] = {}
         self._has_service = False
@@ -131,6 +151,8 @@ class World:
         labels = {ZONE_LABEL: f"z{number % 3}", RACK: f"r{number % 5}"}
         if number % 17 == 16:
             del labels[RACK]
+        if not self._has_zones and number < 40:
+            del labels[ZONE_LABEL]
         options = {"cpu": 2 + number % 3, "labels": labels, "unschedulable": is_cordoned}
         self._nodes[name] = options
         self.pair.node(event, node(name, **options))
@@ -173,7 +195,7 @@ class World:
             self._nodes[name] = options
             self.pair.node(EventType.MODIFIED, node(name, **options))
         elif what == "a node is cordoned":
-            old = int(self._nodes[name]["labels"][ZONE_LABEL][1:])
+            old = int(self._nodes[name]["labels"].get(ZONE_LABEL, "z0")[1:])
             self._set_node(name, EventType.MODIFIED, old, is_cordoned=number % 2 == 0)
         elif what == "a node comes or goes" and number % 2 and len(names) > 3:
             options = self._nodes.pop(name)
@@ -235,12 +257,17 @@ def _play(tally: Counter[str], sequence_count: int) -> None:
     @given(
         pods=st.lists(templates(), min_size=1, max_size=3),
         node_count=st.integers(5, 12),
+        has_zones=st.integers(0, 2).map(bool),
         sequence=st.lists(steps, min_size=8, max_size=20),
     )
     def check(
-        pods: list[PodOptions], node_count: int, sequence: list[tuple[str, int, int]]
+        pods: list[PodOptions],
+        node_count: int,
+        sequence: list[tuple[str, int, int]],
+        *,
+        has_zones: bool,
     ) -> None:
-        world = World(tally, pods, node_count)
+        world = World(tally, pods, node_count, has_zones=has_zones)
         for step in sequence:
             world.play(*step)
         world.pair.close()
@@ -281,6 +308,16 @@ def a_run_does_not_count_its_pods(patch: pytest.MonkeyPatch) -> None:
         cells.generation += 1
 
     patch.setattr(NodeCells, "move", deaf)
+
+
+def a_pod_counts_on_an_excluded_node(patch: pytest.MonkeyPatch) -> None:
+    """A pod on a node that the node affinity excludes counts for its domain."""
+    patch.setattr(node_cells._Count, "includes", lambda count, row: True)
+
+
+def an_excluded_domain_counts(patch: pytest.MonkeyPatch) -> None:
+    """A domain without a node that the node affinity includes has the fewest pods."""
+    patch.setattr(node_cells._Count, "of_domains", lambda count: count.by_domain)
 
 
 def verdicts_stay_with_the_cells(patch: pytest.MonkeyPatch) -> None:
@@ -398,6 +435,49 @@ def test_cells_that_do_not_notice_that_a_plugin_begins_to_score_are_detected(
     monkeypatch.setattr(node_cells._CountedRules, "check", lambda rules: None)
     with pytest.raises(AssertionError):
         _begin_to_score(tally)
+
+
+def _spread_in_racks(tally: Counter[str]) -> None:
+    """Pods spread over the zones of two racks, which have nodes in two of three zones. Pods that
+    match come to another rack of one of these zones."""
+    rack = {"matchExpressions": [{"key": RACK, "operator": "In", "values": ["r0", "r3"]}]}
+    required = {"nodeSelectorTerms": [rack]}
+    labels = {"app": "a"}
+    bound = PodOptions(
+        cpu="100m",
+        labels=labels,
+        spread=[
+            {
+                **_selector("a"),
+                "topologyKey": ZONE_LABEL,
+                "maxSkew": 3,
+                "whenUnsatisfiable": "DoNotSchedule",
+            }
+        ],
+        affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}},
+    )
+    world = World(tally, [bound, PodOptions(cpu="100m", labels=labels)], node_count=9)
+    world.play("pods come", 0, 6)
+    for _ in range(3):
+        world.play("a pod is on a node", 1, 6)
+    world.play("pods come", 0, 6)
+    world.pair.close()
+
+
+def test_pods_and_domains_of_excluded_nodes_do_not_count(tally: Counter[str]) -> None:
+    _spread_in_racks(tally)
+    assert tally["answers"] > 8, tally
+
+
+@pytest.mark.parametrize("plant", [a_pod_counts_on_an_excluded_node, an_excluded_domain_counts])
+def test_excluded_nodes_that_count_are_detected(
+    tally: Counter[str],
+    monkeypatch: pytest.MonkeyPatch,
+    plant: Callable[[pytest.MonkeyPatch], None],
+) -> None:
+    plant(monkeypatch)
+    with pytest.raises(AssertionError):
+        _spread_in_racks(tally)
 
 
 @given(

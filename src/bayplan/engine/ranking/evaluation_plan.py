@@ -264,7 +264,7 @@ class Planner:
         scores = self._weights if scored is not None else ()
         scores = [n for n in scores if n not in state.skip_score_plugins]
         weighted = [w for name in scores if (w := self._weighted(name, score_caches.get(name)))]
-        if (len(cached_filters), len(weighted)) != (len(filters), len(scores)):
+        if len(cached_filters) != len(filters):
             # Filters that the ranking does not cover would move the extremes from one pod to the
             # next.
             weighted = [score for score in weighted if score.needs_no_extremes]

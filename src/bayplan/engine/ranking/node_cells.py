@@ -91,17 +91,34 @@ class _Count(Struct):
     #: The column in the keys of cells that this count belongs to: the column of the domain, or a
     #: column of its own.
     column: int
-    #: int32[rows]: pods of the set.
+    #: int32[rows]: pods of the set that count.
     by_row: npt.NDArray[np.int32]
     #: float64[domains] if the topology has few domains; otherwise empty.
     by_domain: Floats
+    #: bool[rows] and bool[domains]: the rows whose pods count, and the domains that have such a
+    #: row. None: all of them. Only few domains have a mask.
+    included: Mask | None
+    counted_domains: Mask | None
     #: The sum over all nodes.
     total: int
+
+    def includes(self, row: int) -> bool:
+        """Whether the pods of a row count."""
+        return self.included is None or self.included.item(row)
 
     def change_of(self, table: NodeTable, row: int) -> int:
         """How many more pods a row has than it was counted with."""
         now: int = table.pod_column(self.count.pods).values.item(row)
-        return now - self.by_row.item(row)
+        return now - self.by_row.item(row) if self.includes(row) else 0
+
+    def of_domains(self) -> Floats:
+        """float64[domains]: pods by domain that has a node whose pods count."""
+        if self.topology.has_few:
+            counted = self.counted_domains
+            return self.by_domain if counted is None else self.by_domain[counted]
+        # Each node is a domain.
+        rows = self.topology.domains if self.count.rows is None else self.count.rows
+        return self.by_row[rows].astype(np.float64)
 
     def add(self, row: int, change: int) -> None:
         self.by_row[row] += change
@@ -203,11 +220,7 @@ class _Counts(CellCounts):
 
     def of_domains(self, index: int) -> Floats:
         self.are_keys_enough = False
-        count = self._counts[index]
-        if count.topology.has_few:
-            return count.by_domain
-        # Each node is a domain.
-        return count.by_row[count.topology.domains].astype(np.float64)
+        return self._counts[index].of_domains()
 
     @property
     def node_count(self) -> int:
@@ -366,7 +379,7 @@ class NodeCells:
         """``changes``: by count."""
         moves = may_skip = False
         for count, change in zip(self._counts, changes, strict=True):
-            if change:
+            if change and count.includes(row):
                 had_none = not count.total
                 count.add(row, change)
                 may_skip |= had_none or not count.total
@@ -503,7 +516,7 @@ class NodeCells:
             return
         rows = self._table.draw_order()
         for count in self._counts:
-            current = self._table.pod_column(count.count.pods).values[rows]
+            current = _pods_by_row(self._table, count.count, count.included)[rows]
             assert (count.by_row[rows] == current).all(), f"{count.count}: pods by row"
             assert count.total == current.sum(), f"{count.count}: total"
             if count.topology.has_few:
@@ -544,13 +557,37 @@ def _topologies(
 
 
 def _count(table: NodeTable, count: DomainCount, topology: _Topology, rows: Rows) -> _Count:
-    by_row = table.pod_column(count.pods).values.copy()
+    included: Mask | None = None
+    counted_domains: Mask | None = None
+    if count.rows is not None:
+        included = np.zeros(table.capacity, np.bool_)
+        included[count.rows] = True
+    by_row = _pods_by_row(table, count, included)
     by_domain: Floats = np.zeros(0)
     if topology.has_few:
-        by_domain = np.bincount(topology.domains[rows], by_row[rows], topology.domain_count).astype(
-            np.float64
-        )
-    return _Count(count, topology, -1, by_row, by_domain, int(by_row[rows].sum()))
+        domains, domain_count = topology.domains, topology.domain_count
+        by_domain = np.bincount(domains[rows], by_row[rows], domain_count).astype(np.float64)
+        if count.rows is not None:
+            counted_domains = np.bincount(domains[count.rows], minlength=domain_count) > 0
+    total = int(by_row[rows].sum())
+    return _Count(
+        count,
+        topology,
+        column=-1,
+        by_row=by_row,
+        by_domain=by_domain,
+        included=included,
+        counted_domains=counted_domains,
+        total=total,
+    )
+
+
+def _pods_by_row(
+    table: NodeTable, count: DomainCount, included: Mask | None
+) -> npt.NDArray[np.int32]:
+    """int32[rows]: a copy of the counts, 0 for the rows whose pods do not count."""
+    by_row = table.pod_column(count.pods).values
+    return by_row.copy() if included is None else by_row * included
 
 
 def rules_for(

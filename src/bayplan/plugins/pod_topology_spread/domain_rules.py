@@ -1,7 +1,7 @@
 """The constraints of a pod as `DomainRules`: verdict and score by the counts of a node's domains.
 
-They apply where every node counts: each node has the labels of all constraints, and no inclusion
-policy leaves a node out. The formulas are those of `filtering.py` and `scoring.py`.
+They apply where each node has the labels of all constraints. A default constraint whose label no
+node has adds nothing. The formulas are those of `filtering.py` and `scoring.py`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ from bayplan.plugins.pod_topology_spread.constraints import Constraint
 from bayplan.plugins.pod_topology_spread.eligibility import Topology
 from bayplan.plugins.pod_topology_spread.filtering import NO_DOMAIN_COUNT, TOO_SKEWED
 from bayplan.plugins.pod_topology_spread.scoring import domain_weight, normalized, scored
-from bayplan.state.columns import Floats, Mask, NodeScores, is_any
+from bayplan.state.columns import Floats, Mask, NodeScores, Rows, is_any
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
 
@@ -28,10 +28,15 @@ class SpreadDomainRules(DomainRules):
 
     __slots__ = ("_hard", "_soft")
 
-    def __init__(self, hard: Sequence[Constraint], soft: Sequence[Constraint]) -> None:
+    def __init__(
+        self, hard: Sequence[Constraint], soft: Sequence[Constraint], included: Rows | None
+    ) -> None:
+        """``included``: the rows of the nodes that count for constraints that honor the pod's node
+        affinity; None: all nodes."""
         counts: list[DomainCount] = []
-        self._hard = _with_index(hard, counts)
-        self._soft = _with_index(soft, counts)
+        self._hard = _with_index(hard, counts, included, included)
+        # Scores count the pods of a host on its node, whichever nodes are included.
+        self._soft = _with_index(soft, counts, included, None)
         super().__init__(counts, [constraint.topology_key for constraint in soft])
 
     def filters(self, totals: Sequence[float]) -> bool:
@@ -71,31 +76,43 @@ class SpreadDomainRules(DomainRules):
 
 
 def _with_index(
-    constraints: Sequence[Constraint], counts: list[DomainCount]
+    constraints: Sequence[Constraint],
+    counts: list[DomainCount],
+    included: Rows | None,
+    included_hosts: Rows | None,
 ) -> Sequence[tuple[Constraint, int]]:
     """(constraint, its place in ``counts``, or -1: it counts no pod); extends ``counts``."""
     indexed: list[tuple[Constraint, int]] = []
     for constraint in constraints:
         if constraint.pods is None:
             indexed.append((constraint, -1))
-        else:
-            indexed.append((constraint, len(counts)))
-            counts.append(DomainCount(constraint.topology_key, constraint.pods))
+            continue
+        indexed.append((constraint, len(counts)))
+        rows = included_hosts if constraint.topology_key == HOSTNAME_LABEL else included
+        rows = rows if constraint.honors_affinity else None
+        counts.append(DomainCount(constraint.topology_key, constraint.pods, rows))
     return indexed
 
 
 def spread_domain_rules(
-    hard: Sequence[Constraint], soft: Sequence[Constraint], pod: PodInfo, nodes: NodeView
+    hard: Sequence[Constraint],
+    soft: Sequence[Constraint],
+    pod: PodInfo,
+    nodes: NodeView,
+    *,
+    require_all: bool,
 ) -> SpreadDomainRules | None:
-    """None: some node does not count, or soft constraints cannot be scored by domain."""
+    """``require_all``: whether scores leave out nodes without all the labels. None: some node lacks
+    a label, or the constraints cannot be evaluated by domain."""
     topology = Topology(pod, nodes)
+    if not require_all:
+        soft = [each for each in soft if topology.node_counts(each.topology_key)[1:].any()]
     constraints = (*hard, *soft)
-    if topology.complete(constraints) is not None:
+    if not constraints or topology.complete(constraints) is not None:
         return None
-    for constraint in constraints:
-        # Whether taints leave out a node changes with the taints, and cells follow counts alone.
-        if constraint.honors_taints or topology.included(constraint) is not None:
-            return None
+    # Whether taints leave out a node changes with the taints, and cells follow counts alone.
+    if any(constraint.honors_taints for constraint in constraints):
+        return None
     for constraint in soft:
         if constraint.pods is None:
             return None
@@ -103,4 +120,6 @@ def spread_domain_rules(
         is_host = constraint.topology_key == HOSTNAME_LABEL
         if is_host and len(np.unique(nodes.labels.ids(HOSTNAME_LABEL))) < len(nodes):
             return None
-    return SpreadDomainRules(hard, soft)
+    included = topology.by_affinity()
+    rows = None if included is None else nodes.table.rows[included]
+    return SpreadDomainRules(hard, soft, rows)

@@ -88,11 +88,11 @@ class Topology:
 
     def included(self, constraint: Constraint) -> Mask | None:
         """bool[nodes]: nodes that the policies of a constraint include; None: all."""
-        by_affinity = self._by_affinity() if constraint.honors_affinity else None
+        by_affinity = self.by_affinity() if constraint.honors_affinity else None
         by_taints = self._by_taints() if constraint.honors_taints else None
         return both(by_affinity, by_taints)
 
-    def _by_affinity(self) -> Mask | None:
+    def by_affinity(self) -> Mask | None:
         if True not in self._masks:
             self._masks[True] = _demands(self._shape).matching(self.nodes)
         return self._masks[True]

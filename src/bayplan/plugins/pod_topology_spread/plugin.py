@@ -216,7 +216,10 @@ class PodTopologySpread(
         hard, soft = self._rules.hard(pod), self._rules.soft(pod)
         if hard.error is not None or soft.error is not None:
             return None
-        return spread_domain_rules(hard.constraints, soft.constraints, pod, nodes)
+        require_all = self._rules.requires_all_topologies(pod)
+        return spread_domain_rules(
+            hard.constraints, soft.constraints, pod, nodes, require_all=require_all
+        )
 
     def domain_note_keys(self) -> Iterable[Hashable]:
         return self._hard_key, self._soft_key
