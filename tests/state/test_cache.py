@@ -251,6 +251,15 @@ class CacheMachine(RuleBasedStateMachine):
             self.model.assumed.discard(uid)
             del self.model.pods[uid]
 
+    @precondition(lambda self: self.model.pods)
+    @rule(labels=st.sampled_from([{}, WEB, {"app": "db"}]), data=st.data())
+    def a_pod_gets_labels(self, labels: dict[str, str], data: st.DataObject) -> None:
+        old = self.model.pods[data.draw(st.sampled_from(sorted(self.model.pods)))]
+        new = replace(old, shape=old.shape.with_labels(labels, None))
+        self.cache.add_pod(new)
+        self.model.assumed.discard(old.uid)
+        self.model.pods[old.uid] = new
+
     @precondition(lambda self: self.model.assumed)
     @rule(data=st.data())
     def confirm(self, data: st.DataObject) -> None:

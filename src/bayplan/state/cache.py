@@ -269,14 +269,13 @@ class Cache:
         old = self.by_uid.get(uid)
         if old is not None:
             self._assumed.discard(uid)
-            if (
-                # Whether both versions contribute equally to their row.
-                old.shape is pod.shape
-                and old.node_name == pod.node_name
+            is_alike = (
+                old.node_name == pod.node_name
                 and (old.metadata.deletion_timestamp is None)
                 == (pod.metadata.deletion_timestamp is None)
                 and old.declared == pod.declared
-            ):
+            )
+            if is_alike and old.shape is pod.shape:
                 self.by_uid[uid] = pod
                 row = self.table.row_of[pod.node_name]
                 self.table.pods[row][uid] = pod
@@ -284,6 +283,11 @@ class Cache:
                     ranked_pods = self.table.ranked_pods
                     if ranked_pods.generation >= 0:
                         ranked_pods.note_start(row)
+                return
+            # The API server gives a pod labels of its node when it binds it.
+            if is_alike and old.shape.differs_in_labels_alone(pod.shape):
+                self.by_uid[uid] = pod
+                self.table.relabel(old, pod)
                 return
             self._displace(uid)
         self.table.assign(pod)

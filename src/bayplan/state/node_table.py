@@ -214,6 +214,7 @@ Taints = tuple[Taint, ...]
 
 #: The facets that every placement changes; ports and volumes of a pod change further ones.
 # Plain integers: arithmetic with flags is slow.
+_PODS = int(Facet.PODS)
 _PLACED = int(Facet.REQUESTED | Facet.PODS)
 _PORTS, _VOLUMES = int(Facet.PORTS), int(Facet.VOLUMES)
 
@@ -437,6 +438,14 @@ class NodeTable:
             self.claim_users.remove(row, pod)
         self.log.note(row, facets)
         self._free_if_empty(row)
+
+    def relabel(self, old: PodInfo, new: PodInfo) -> None:
+        """Replace a counted pod by a version that differs in its labels alone."""
+        row = self.row_of[new.node_name]
+        self.pods[row][new.uid] = new
+        self.selector_counts.remove(row, old)
+        self.selector_counts.add(row, new)
+        self.log.note(row, _PODS)
 
     # ---- what views are made of -----------------------------------------------------------
 

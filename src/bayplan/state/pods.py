@@ -221,6 +221,10 @@ class PodShape:
             value = self._spec_memo[key] = compute(self)
             return value
 
+    def differs_in_labels_alone(self, other: "PodShape") -> bool:
+        """Whether pods of both shapes take the same of their node, and are in one group."""
+        return self._spec_memo is other._spec_memo and self.group_key == other.group_key
+
     def with_labels(self, labels: Mapping[str, str], group_key: GroupKey | None) -> "PodShape":
         """The same with other labels and the group that they name."""
         return replace_field(self, labels=labels, group_key=group_key, _memo={})

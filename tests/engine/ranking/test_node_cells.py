@@ -118,6 +118,7 @@ steps = st.one_of(
     st.tuples(st.just("a pod is on a node"), numbers, numbers),
     st.tuples(st.just("a pod goes"), numbers, numbers),
     st.tuples(st.just("a pod begins to terminate"), numbers, numbers),
+    st.tuples(st.just("a pod changes its labels"), numbers, numbers),
     st.tuples(st.just("a node changes its labels"), numbers, numbers),
     st.tuples(st.just("a node is cordoned"), numbers, numbers),
     st.tuples(st.just("a node gets a taint"), numbers, numbers),
@@ -188,6 +189,8 @@ class World:
             self.pair.pod(EventType.DELETED, api_pod(gone, **self._pods.pop(gone)))
         elif what == "a pod begins to terminate" and placed:
             self._change_pod(placed[number % len(placed)], terminating=True)
+        elif what == "a pod changes its labels" and placed:
+            self._change_pod(placed[number % len(placed)], labels={"app": APPS[other % 2]})
         elif what == "a node changes its labels":
             self._set_node(name, EventType.MODIFIED, number, is_cordoned=False)
         elif what == "a node gets a taint":
@@ -222,7 +225,10 @@ class World:
         self.pair.schedule(count)
         for effect in self.pair.compare([f"uid-default/{name}" for name in self._pods]):
             if isinstance(effect, BindPod):
-                self._change_pod(effect.pod.name, node=effect.node_name)
+                # The API server copies the zone to the labels of the pod.
+                zone = self._nodes[effect.node_name]["labels"].get(ZONE_LABEL, "")
+                labels = {**self._pods[effect.pod.name]["labels"], ZONE_LABEL: zone}
+                self._change_pod(effect.pod.name, node=effect.node_name, labels=labels)
                 self.pair.finish(effect.pod.uid, None)
 
 

@@ -35,7 +35,7 @@ from bayplan.engine.ranking.evaluation_plan import (
     RankingInvalid,
 )
 from bayplan.engine.ranking.node_feasibility import FEASIBLE, NodeFeasibility
-from bayplan.engine.ranking.ranked_nodes import CHANGES_MAX, RankedNodes
+from bayplan.engine.ranking.ranked_nodes import RankedNodes
 from bayplan.engine.ranking.score_index import CellIndex, PlaceBlocks, ScoreIndex, as_array
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.domain_rules import CellCounts, DomainCount, DomainPlugin, DomainRules
@@ -57,6 +57,8 @@ from bayplan.state.resources import RowEquivalence
 FEW_DOMAINS = 64
 #: The number of cells above which cells take longer than arrays over all nodes.
 CELLS_MAX = 512
+#: The number of changes above which new cells take less time than to count the rows again.
+RECOUNTS_MAX = 512
 #: The number of sets of feasible cells that are remembered.
 _SUBSETS_MAX = 64
 
@@ -352,7 +354,7 @@ class NodeCells:
         log = self._table.log
         if log.generation == self.generation:
             return
-        changes = log.few_since(self.generation, CHANGES_MAX, PODS_BY_DOMAIN)
+        changes = log.few_since(self.generation, RECOUNTS_MAX, PODS_BY_DOMAIN)
         if changes is None:
             raise RankingInvalid(TOO_MUCH_CHANGED)
         for _, bits in changes:

@@ -52,6 +52,12 @@ class NodeEquivalence:
         """What `learn` stored for a class; None: nothing."""
         return self._of_class.get(number)
 
+    def skip(self, since: int, generation: int) -> None:
+        """The cached results of the first generation are those of the second, too."""
+        for cache in self._caches:
+            if cache.generation == since:
+                cache.generation = generation
+
     def renew(
         self, row: int, equivalent: int, generation: int, *, may_be_rejected: bool = True
     ) -> tuple[int, int] | None:

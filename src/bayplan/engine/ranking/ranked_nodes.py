@@ -196,19 +196,33 @@ class RankedNodes:
     def follow(self) -> bool:
         """Bring the ranking up to date in the two usual cases, without calling a plugin.
 
-        Either nothing changed since `generation`, or one pod was placed on a feasible node, which
-        is now equivalent to a node that was evaluated before. False: call `update`."""
-        log = self.table.log
+        Either nothing changed since `generation` that the ranking depends on, or one pod was placed
+        on a feasible node, which is now equivalent to a node that was evaluated before. False: call
+        `update`."""
+        log, since = self.table.log, self.generation
         if self._moved or self._unscored:
             return False
-        if log.generation != self.generation + 1:
-            # Extremes are checked where totals are needed; see `score`.
-            is_unchanged = log.generation == self.generation and self._is_same_table
-            if not is_unchanged or self.with_extremes:
+        if log.generation == since + 1:
+            return self._follow_one(*log.newest)
+        changes: list[tuple[int, int]] | None = []
+        if log.generation > since:
+            changes = log.few_since(since, 1, self._facets)
+        if changes is None or not self._is_same_table:
+            return False
+        if changes:
+            self._skip_to(log.generation - 1)
+            if not self._follow_one(*changes[0]):
+                self._skip_to(since)
                 return False
+        else:
+            if self.with_extremes:  # They are checked where totals are needed; see `score`.
+                return False
+            self._skip_to(log.generation)
             self._filtered_count += self.table.node_count
-            return True
-        row, bits = log.newest
+        return True
+
+    def _follow_one(self, row: int, bits: int) -> bool:
+        """Follow the one change after `generation` that the ranking depends on."""
         if (
             bits & ~TAKEN_FACETS
             or row >= self._capacity
@@ -217,6 +231,12 @@ class RankedNodes:
             return False
         number = self.table.resources.equivalence.numbers[row]
         return self.move(row, number) >= 0
+
+    def _skip_to(self, generation: int) -> None:
+        """Take another generation for the present one: the ranking does not depend on what is
+        between the two."""
+        self._equivalence.skip(self.generation, generation)
+        self.generation = generation
 
     def move(self, row: int, number: int) -> int:
         """Follow a placement on a feasible row, which is the next change after `generation`.
