@@ -238,7 +238,7 @@ class ResultCache:
         """
         since, generation = entry.generation, self._table.log.generation
         node_count = self._table.node_count
-        is_rare = since >= 0 and generation - since > CHANGES_MAX
+        is_rare = since >= 0 and entry.is_far_behind()
         if not is_rare and self._balance >= 0:
             return False
         if is_rare:
@@ -277,10 +277,10 @@ class ResultCache:
     ) -> None:
         """Rank the nodes after a cycle that called the plugins, if pods of this signature come soon
         after one another."""
-        since, generation = entry.generation, self._table.log.generation
+        comes_soon = entry.generation >= 0 and not entry.is_far_behind()
         self._invest(1)
-        entry.generation = generation
-        if since >= 0 and generation - since <= CHANGES_MAX:
+        entry.generation = self._table.log.generation
+        if comes_soon:
             for cache in entry.caches.all:
                 cache.catch_up()
             evaluator, caches = make_evaluator(), (entry.caches.filters, entry.caches.scores)
@@ -353,8 +353,7 @@ class ResultCache:
     def repeats_left(self, entry: SignatureEntry) -> int:
         """How many cycles would use the entry now, one after another. They use it if it is still in
         the cache, few rows have changed since its last use, caching pays, and no check is due."""
-        changed_count = self._table.log.generation - entry.generation
-        if self._balance < 0 or entry.generation < 0 or changed_count > CHANGES_MAX:
+        if self._balance < 0 or entry.generation < 0 or entry.is_far_behind():
             return 0
         if self._entries.get(entry.signature) is not entry:
             return 0

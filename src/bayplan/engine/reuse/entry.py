@@ -11,12 +11,12 @@ from weakref import ref
 
 from bayplan.engine.ranking.evaluation_plan import SkipSet
 from bayplan.engine.ranking.node_cells import NodeCells
-from bayplan.engine.ranking.ranked_nodes import RankedNodes
+from bayplan.engine.ranking.ranked_nodes import CHANGES_MAX, RankedNodes
 from bayplan.engine.ranking.row_cache import RowCaches, RowCounts
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.signing import PodSignature
 from bayplan.objects.object_store import ObjectStore
-from bayplan.state.change_log import ChangeLog
+from bayplan.state.change_log import ChangeLog, Facet
 from bayplan.state.node_table import NodeTable
 from bayplan.state.pods import PodInfo, PodShape
 
@@ -178,6 +178,19 @@ class SignatureEntry:
         self._shape_count = 0
         self._cells_patience = _CELLS_PATIENCE_MIN
         self.bytes_counted = 0
+
+    def is_far_behind(self) -> bool:
+        """Whether so many rows changed since the last use that evaluating them one by one is slow.
+
+        Changes that no cached result depends on do not count: each binding changes the labels of a
+        placed pod."""
+        log = self._log
+        if log.generation - self.generation <= CHANGES_MAX:
+            return False
+        facets = int(Facet.NODE)
+        for cache in self.caches.all:
+            facets |= cache.facets
+        return log.few_since(self.generation, CHANGES_MAX, facets) is None
 
     def row_counts(self) -> Mapping[str, RowCounts]:
         """The rows that each instance was evaluated for, by instance, up to now."""
