@@ -90,11 +90,11 @@ def test_a_simulation_and_a_why_load_only_the_modules_that_they_use(tmp_path: Pa
     objects = write_objects(tmp_path / "in.yaml", node("n1"), pod("a"))
     simulating = loaded_by("simulate", objects, "--out", tmp_path / "run")
     assert not set(_SPECIAL) & simulating
-    assert own_count(simulating) <= 362
+    assert own_count(simulating) <= 363
     asking = loaded_by("why", "default/a", "--run", tmp_path / "run")
     assert not set(_SPECIAL) & asking
     assert "bayplan.plugins.node_name" in simulating - asking
-    assert own_count(asking) <= 269
+    assert own_count(asking) <= 270
 
 
 def test_an_answer_about_a_live_cluster_loads_no_library_for_watches_and_metrics(

@@ -11,6 +11,7 @@ score_index      rows by total score: the index of a ranking, and one for each c
 node_feasibility by row, the verdict of the cached filters
 node_equivalence what became of equivalent nodes, in place of calling plugins
 ranked_nodes     `RankedNodes`, the ranking: feasibility, totals, and what follows after a change
+topology_counts  pods by topology domain, as the cells count them
 node_cells       `NodeCells`: what plugins that count pods by topology domain add to a ranking,
                  evaluated once per cell of nodes with equal counts
 choices          the choices for equal pods, before any of them is counted

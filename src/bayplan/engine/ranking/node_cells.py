@@ -37,8 +37,15 @@ from bayplan.engine.ranking.evaluation_plan import (
 from bayplan.engine.ranking.node_feasibility import FEASIBLE, NodeFeasibility
 from bayplan.engine.ranking.ranked_nodes import RankedNodes
 from bayplan.engine.ranking.score_index import CellIndex, PlaceBlocks, ScoreIndex, as_array
+from bayplan.engine.ranking.topology_counts import (
+    LabelTopology,
+    TopologyCount,
+    pods_by_row,
+    topologies_of,
+    topology_count,
+)
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.domain_rules import CellCounts, DomainCount, DomainPlugin, DomainRules
+from bayplan.framework.domain_rules import CellCounts, DomainPlugin, DomainRules
 from bayplan.framework.filtering import Feasibility, FilterOutcome, RejectedNodes, RejectionEntry
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.runtime import Framework
@@ -48,13 +55,10 @@ from bayplan.journal import NodeScore, PluginScore, RejectionCount
 from bayplan.rng import tie_index
 from bayplan.state.columns import Floats, Int64s, Mask, NodeScores, Rows, is_any, places_of
 from bayplan.state.domain_counts import NODES_BY_DOMAIN, PODS_BY_DOMAIN
-from bayplan.state.node_table import NodeTable
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo, PodShape
 from bayplan.state.resources import RowEquivalence
 
-#: The number of domains up to which a label divides the nodes by domain.
-FEW_DOMAINS = 64
 #: The number of cells above which cells take longer than arrays over all nodes.
 CELLS_MAX = 512
 #: The number of changes above which new cells take less time than to count the rows again.
@@ -69,64 +73,7 @@ _CellKey = tuple[int, ...]
 _InOrder = Callable[[tuple[PluginScore, ...]], tuple[PluginScore, ...]]
 
 
-# ---- counts -----------------------------------------------------------------------------------
-
-
-@final
-class _Topology(Struct):
-    """A topology label that all nodes have."""
-
-    key: str
-    #: intp[rows]: the number of the row's domain; undefined for rows without a node.
-    domains: Rows
-    domain_count: int
-    #: Whether the topology has few domains. Otherwise each domain is one node.
-    has_few: bool
-
-
-@final
-class _Count(Struct):
-    """One `DomainCount`, as of `NodeCells.generation`."""
-
-    count: DomainCount
-    topology: _Topology
-    #: The column in the keys of cells that this count belongs to: the column of the domain, or a
-    #: column of its own.
-    column: int
-    #: int32[rows]: pods of the set that count.
-    by_row: npt.NDArray[np.int32]
-    #: float64[domains] if the topology has few domains; otherwise empty.
-    by_domain: Floats
-    #: bool[rows] and bool[domains]: the rows whose pods count, and the domains that have such a
-    #: row. None: all of them. Only few domains have a mask.
-    included: Mask | None
-    counted_domains: Mask | None
-    #: The sum over all nodes.
-    total: int
-
-    def includes(self, row: int) -> bool:
-        """Whether the pods of a row count."""
-        return self.included is None or self.included.item(row)
-
-    def change_of(self, table: NodeTable, row: int) -> int:
-        """How many more pods a row has than it was counted with."""
-        now: int = table.pod_column(self.count.pods).values.item(row)
-        return now - self.by_row.item(row) if self.includes(row) else 0
-
-    def of_domains(self) -> Floats:
-        """float64[domains]: pods by domain that has a node whose pods count."""
-        if self.topology.has_few:
-            counted = self.counted_domains
-            return self.by_domain if counted is None else self.by_domain[counted]
-        # Each node is a domain.
-        rows = self.topology.domains if self.count.rows is None else self.count.rows
-        return self.by_row[rows].astype(np.float64)
-
-    def add(self, row: int, change: int) -> None:
-        self.by_row[row] += change
-        self.total += change
-        if self.topology.has_few:
-            self.by_domain[self.topology.domains.item(row)] += change
+# ---- rules ------------------------------------------------------------------------------------
 
 
 @final
@@ -145,7 +92,7 @@ class _CountedRules(Struct, frozen=True):
     """The rules of one instance with the counts that they read."""
 
     named: NamedRules
-    counts: Sequence[_Count]
+    counts: Sequence[TopologyCount]
 
     def check(self) -> None:
         """Raises RankingInvalid if the plugin would now skip and did not before, or if it skipped
@@ -199,7 +146,7 @@ class _Counts(CellCounts):
 
     def __init__(
         self,
-        counts: Sequence[_Count],
+        counts: Sequence[TopologyCount],
         some: _SomeCells,
         node_count: int,
         columns_of_keys: Mapping[str, int],
@@ -269,7 +216,7 @@ class NodeCells:
         #: The number of pods that the cells answered for.
         self.answered_count = 0
         rows = table.draw_order()
-        topologies = _topologies(table, named_rules, rows)
+        topologies = topologies_of(table, [named.rules for named in named_rules], rows)
         self._few = [topology for topology in topologies.values() if topology.has_few]
         self._columns_of_keys = {topology.key: at for at, topology in enumerate(self._few)}
         columns = [topology.domains[rows] for topology in self._few]
@@ -291,13 +238,13 @@ class NodeCells:
         self._score_order = score_order
 
     def _counted(
-        self, named: NamedRules, topologies: Mapping[str, _Topology], columns: list[Rows]
+        self, named: NamedRules, topologies: Mapping[str, LabelTopology], columns: list[Rows]
     ) -> _CountedRules:
         """The counts of one instance. A count of hosts adds its column to ``columns``, [nodes in
         draw order] each."""
-        rows, counts = self._table.draw_order(), list[_Count]()
+        rows, counts = self._table.draw_order(), list[TopologyCount]()
         for each in named.rules.counts:
-            count = _count(self._table, each, topologies[each.topology_key], rows)
+            count = topology_count(self._table, each, topologies[each.topology_key], rows)
             if count.topology.has_few:
                 count.column = self._columns_of_keys[each.topology_key]
             else:
@@ -518,7 +465,7 @@ class NodeCells:
             return
         rows = self._table.draw_order()
         for count in self._counts:
-            current = _pods_by_row(self._table, count.count, count.included)[rows]
+            current = pods_by_row(self._table, count.count, count.included)[rows]
             assert (count.by_row[rows] == current).all(), f"{count.count}: pods by row"
             assert count.total == current.sum(), f"{count.count}: total"
             if count.topology.has_few:
@@ -532,64 +479,6 @@ class NodeCells:
         self._index.validate(
             {self._places.item(row): self.ranking.total_of(row) for row in feasible}
         )
-
-
-def _topologies(
-    table: NodeTable, named_rules: Sequence[NamedRules], rows: Rows
-) -> dict[str, _Topology]:
-    """The topologies that the rules name, by key. Raises RankingInvalid if a node lacks a label, or
-    if the domains of a label are neither few nor single nodes."""
-    keys: dict[str, None] = {}
-    for named in named_rules:
-        keys |= dict.fromkeys(count.topology_key for count in named.rules.counts)
-        keys |= dict.fromkeys(named.rules.topology_keys)
-    topologies: dict[str, _Topology] = {}
-    for key in keys:
-        ids = table.label_column(key).ids.values[rows]
-        distinct, numbers = np.unique(ids, return_inverse=True)
-        has_few = len(distinct) <= FEW_DOMAINS
-        if (ids < 0).any() or not (has_few or len(distinct) == len(rows)):
-            raise RankingInvalid(OTHER_PLUGINS)
-        domains = rows
-        if has_few:
-            domains = np.zeros(table.capacity, np.intp)
-            domains[rows] = numbers.reshape(-1)
-        topologies[key] = _Topology(key, domains, len(distinct), has_few)
-    return topologies
-
-
-def _count(table: NodeTable, count: DomainCount, topology: _Topology, rows: Rows) -> _Count:
-    included: Mask | None = None
-    counted_domains: Mask | None = None
-    if count.rows is not None:
-        included = np.zeros(table.capacity, np.bool_)
-        included[count.rows] = True
-    by_row = _pods_by_row(table, count, included)
-    by_domain: Floats = np.zeros(0)
-    if topology.has_few:
-        domains, domain_count = topology.domains, topology.domain_count
-        by_domain = np.bincount(domains[rows], by_row[rows], domain_count).astype(np.float64)
-        if count.rows is not None:
-            counted_domains = np.bincount(domains[count.rows], minlength=domain_count) > 0
-    total = int(by_row[rows].sum())
-    return _Count(
-        count,
-        topology,
-        column=-1,
-        by_row=by_row,
-        by_domain=by_domain,
-        included=included,
-        counted_domains=counted_domains,
-        total=total,
-    )
-
-
-def _pods_by_row(
-    table: NodeTable, count: DomainCount, included: Mask | None
-) -> npt.NDArray[np.int32]:
-    """int32[rows]: a copy of the counts, 0 for the rows whose pods do not count."""
-    by_row = table.pod_column(count.pods).values
-    return by_row.copy() if included is None else by_row * included
 
 
 def rules_for(
