@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from prometheus_client import generate_latest
 
-from bayplan.api.objects import Node
+from bayplan.api.objects import HOSTNAME_LABEL, SERVICE, Node
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import PostFilterPlugin, Repetition
@@ -29,8 +29,8 @@ from tests.engine.reuse_kinds import KINDS
 DEFAULT_PROFILE: dict[str, Any] = {"plugins": {}}
 
 #: How many calls of Python functions an attempt may take, deep in a run and alone; and one without
-#: a node, deep in a run.
-CALLS_IN_RUN, CALLS_ALONE, CALLS_OF_FAILURE = 11, 29, 23
+#: a node, and one that cells answer, deep in a run.
+CALLS_IN_RUN, CALLS_ALONE, CALLS_OF_FAILURE, CALLS_BY_CELLS = 11, 29, 23, 150
 
 
 def one_by_one(scheduler: Scheduler) -> None:
@@ -264,12 +264,24 @@ def test_no_pod_of_a_run_is_lost_if_its_journal_cannot_be_written(failing: int) 
     assert {pod.name for pod in engine.scheduler.cache.pods()} == bound
 
 
-def calls_per_attempt(attempt: Callable[[Scheduler], int], count: int, cpu: str = "100m") -> float:
-    """The calls of Python functions of an attempt, after a few others."""
+def calls_per_attempt(
+    attempt: Callable[[Scheduler], int],
+    count: int,
+    cpu: str = "100m",
+    zones: int = 0,
+    **options: Any,
+) -> float:
+    """The calls of Python functions of an attempt, after a few others. ``options``: of the pods,
+    which a Service selects."""
     engine = Engine(profile=DEFAULT_PROFILE)
-    engine.add(*(node(f"n{n}", cpu=64, memory="256Gi") for n in range(50)))
+    selector = {"spec": {"selector": {"app": "web"}}}
+    engine.put(SERVICE, {"metadata": {"name": "s", "namespace": "default"}, **selector})
+    for number in range(50):
+        zone = {"zone": f"z{number % zones}"} if zones else {}
+        labels = {HOSTNAME_LABEL: f"n{number}", "pool": f"p{number % 2}"}
+        engine.add(node(f"n{number}", cpu=64, memory="256Gi", labels=labels, **zone))
     for number in range(2 * count):
-        engine.add(waiting_pod(f"p{number}", cpu=cpu))
+        engine.add(waiting_pod(f"p{number}", cpu=cpu, **options))
     while len(engine.journal.records) < count:
         attempt(engine.scheduler)
     calls = before = 0
@@ -290,6 +302,47 @@ def calls_per_attempt(attempt: Callable[[Scheduler], int], count: int, cpu: str 
 
 def test_an_attempt_of_a_run_makes_few_calls() -> None:
     assert calls_per_attempt(lambda s: s.schedule_run(64, inf), 256) <= CALLS_IN_RUN
+
+
+WEB = {"app": "web"}
+IN_POOL = {"matchExpressions": [{"key": "pool", "operator": "In", "values": ["p1"]}]}
+PREFERRED = {"weight": 1, "preference": IN_POOL}
+NEAR = {"topologyKey": HOSTNAME_LABEL, "labelSelector": {"matchLabels": WEB}}
+
+
+@pytest.mark.parametrize(
+    ("zones", "options"),
+    [
+        pytest.param(3, {"labels": WEB}, id="default constraints"),
+        pytest.param(0, {"labels": WEB}, id="default constraints without zones"),
+        pytest.param(3, {"labels": WEB, "node_selector": {"pool": "p1"}}, id="node selector"),
+        pytest.param(
+            3,
+            {
+                "labels": WEB,
+                "affinity": {
+                    "nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [PREFERRED]}
+                },
+            },
+            id="preferred nodes",
+        ),
+        pytest.param(
+            0,
+            {
+                "labels": {"app": "other"},
+                "affinity": {
+                    "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [NEAR]}
+                },
+            },
+            id="pod affinity alone",
+        ),
+    ],
+)
+def test_an_attempt_of_a_run_makes_few_calls_where_cells_answer(
+    zones: int, options: dict[str, Any]
+) -> None:
+    calls = calls_per_attempt(lambda s: s.schedule_run(64, inf), 256, zones=zones, **options)
+    assert calls <= CALLS_BY_CELLS
 
 
 def test_an_attempt_of_a_run_that_fits_no_node_makes_few_calls() -> None:

@@ -10,19 +10,29 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 
+from bayplan.api.objects import HOSTNAME_LABEL, SERVICE
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.domain_rules import CellCounts, DomainRules
 from bayplan.framework.filtering import FilterOutcome
 from bayplan.plugins.inter_pod_affinity.domain_rules import AffinityDomainRules
-from bayplan.plugins.pod_topology_spread.constraints import HARD, SOFT
+from bayplan.plugins.pod_topology_spread.constraints import HARD, SOFT, PodTopologySpreadArgs
 from bayplan.plugins.pod_topology_spread.domain_rules import SpreadDomainRules
 from bayplan.state.cache import Snapshot
 from bayplan.state.columns import Floats, all_true
+from bayplan.state.domain_counts import PodSet
 from bayplan.state.nodes import NodeView
 from bayplan.state.pods import PodInfo
 from tests.plugins import affinity_kit, spread_kit
 from tests.plugins.affinity_kit import AffinityCluster
-from tests.plugins.spread_kit import app_pod, constraint, labelled_node, lent, spreading, zoned
+from tests.plugins.spread_kit import (
+    SpreadCluster,
+    app_pod,
+    constraint,
+    labelled_node,
+    lent,
+    spreading,
+    zoned,
+)
 
 
 class NodesAsCells(CellCounts):
@@ -36,17 +46,24 @@ class NodesAsCells(CellCounts):
         return self._nodes.labels.ids(key)
 
     def of_cells(self, index: int) -> Floats:
-        key, pods = self._rules.counts[index]
+        key, pods, rows = self._rules.counts[index]
+        labels = self._labels(key)
+        if rows is not None:
+            assert isinstance(pods, PodSet)
+            counted = self._nodes.pods.matching(pods) * self._nodes.table.mask(rows)
+            return np.bincount(labels, counted).take(labels)
         by_value = self._nodes.pods.by_domain(pods, key)
         if by_value is None:
             return np.zeros(len(self._nodes))
-        return by_value.take(self._labels(key))
+        return by_value.take(labels)
 
     def of_domains(self, index: int) -> Floats:
-        _, first = np.unique(
-            self._labels(self._rules.counts[index].topology_key), return_index=True
-        )
-        return self.of_cells(index)[first]
+        key, _, rows = self._rules.counts[index]
+        places = np.arange(len(self._nodes))
+        if rows is not None:
+            places = places[self._nodes.table.mask(rows)]
+        _, first = np.unique(self._labels(key)[places], return_index=True)
+        return self.of_cells(index)[places[first]]
 
     @property
     def node_count(self) -> int:
@@ -112,6 +129,20 @@ def rules_in(snapshot: Snapshot, *constraints: dict[str, Any], **options: Any) -
 
 def test_spreading_has_rules_where_every_node_counts() -> None:
     assert isinstance(rules_in(zoned(a=1, b=2), constraint()), SpreadDomainRules)
+
+
+def test_pods_without_constraints_have_rules() -> None:
+    """They stand beside those of another plugin."""
+    assert isinstance(rules_in(zoned(a=1, b=2)), SpreadDomainRules)
+
+
+def test_default_constraints_whose_label_no_node_has_add_nothing() -> None:
+    hosts = [labelled_node(name, labels={HOSTNAME_LABEL: name}) for name in ("n1", "n2")]
+    world = SpreadCluster().put(SERVICE, "s", {"app": "web"})
+    pod = app_pod(labels={"app": "web"})
+    rules = spreading(PodTopologySpreadArgs(), world).domain_rules(pod, lent(hosts).nodes)
+    assert isinstance(rules, SpreadDomainRules)
+    assert [count.topology_key for count in rules.counts] == [HOSTNAME_LABEL]
 
 
 def test_spreading_has_no_rules_where_a_node_lacks_the_label() -> None:

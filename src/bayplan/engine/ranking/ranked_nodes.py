@@ -203,34 +203,32 @@ class RankedNodes:
         if self._moved or self._unscored:
             return False
         if log.generation == since + 1:
-            return self._follow_one(*log.newest)
-        changes: list[tuple[int, int]] | None = []
-        if log.generation > since:
-            changes = log.few_since(since, 1, self._facets)
-        if changes is None or not self._is_same_table:
-            return False
-        if changes:
-            self._skip_to(log.generation - 1)
-            if not self._follow_one(*changes[0]):
-                self._skip_to(since)
-                return False
+            row, bits = log.newest
         else:
-            if self.with_extremes:  # They are checked where totals are needed; see `score`.
+            changes: list[tuple[int, int]] | None = []
+            if log.generation > since:
+                changes = log.few_since(since, 1, self._facets)
+            if changes is None or not self._is_same_table:
                 return False
-            self._skip_to(log.generation)
-            self._filtered_count += self.table.node_count
-        return True
-
-    def _follow_one(self, row: int, bits: int) -> bool:
-        """Follow the one change after `generation` that the ranking depends on."""
+            if not changes:
+                if self.with_extremes:  # They are checked where totals are needed; see `score`.
+                    return False
+                self._skip_to(log.generation)
+                self._filtered_count += self.table.node_count
+                return True
+            [(row, bits)] = changes
+            self._skip_to(log.generation - 1)
         if (
-            bits & ~TAKEN_FACETS
-            or row >= self._capacity
-            or self.feasibility.numbers[row] != FEASIBLE
+            not bits & ~TAKEN_FACETS
+            and row < self._capacity
+            and self.feasibility.numbers[row] == FEASIBLE
         ):
-            return False
-        number = self.table.resources.equivalence.numbers[row]
-        return self.move(row, number) >= 0
+            number = self.table.resources.equivalence.numbers[row]
+            if self.move(row, number) >= 0:
+                return True
+        if self.generation != since:
+            self._skip_to(since)
+        return False
 
     def _skip_to(self, generation: int) -> None:
         """Take another generation for the present one: the ranking does not depend on what is

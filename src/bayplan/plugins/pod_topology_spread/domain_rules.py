@@ -105,10 +105,12 @@ def spread_domain_rules(
     """``require_all``: whether scores leave out nodes without all the labels. None: some node lacks
     a label, or the constraints cannot be evaluated by domain."""
     topology = Topology(pod, nodes)
-    if not require_all:
+    if soft and not require_all:
         soft = [each for each in soft if topology.node_counts(each.topology_key)[1:].any()]
+        if not soft:  # Every node gets the same score, and no cell says so.
+            return None
     constraints = (*hard, *soft)
-    if not constraints or topology.complete(constraints) is not None:
+    if topology.complete(constraints) is not None:
         return None
     # Whether taints leave out a node changes with the taints, and cells follow counts alone.
     if any(constraint.honors_taints for constraint in constraints):
