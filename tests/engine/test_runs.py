@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from prometheus_client import generate_latest
 
-from bayplan.api.objects import HOSTNAME_LABEL, SERVICE, Node
+from bayplan.api.objects import HOSTNAME_LABEL, SERVICE, ZONE_LABEL, Node
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import PostFilterPlugin, Repetition
@@ -277,9 +277,10 @@ def calls_per_attempt(
     selector = {"spec": {"selector": {"app": "web"}}}
     engine.put(SERVICE, {"metadata": {"name": "s", "namespace": "default"}, **selector})
     for number in range(50):
-        zone = {"zone": f"z{number % zones}"} if zones else {}
         labels = {HOSTNAME_LABEL: f"n{number}", "pool": f"p{number % 2}"}
-        engine.add(node(f"n{number}", cpu=64, memory="256Gi", labels=labels, **zone))
+        if zones:
+            labels[ZONE_LABEL] = f"z{number % zones}"
+        engine.add(node(f"n{number}", cpu=64, memory="256Gi", labels=labels))
     for number in range(2 * count):
         engine.add(waiting_pod(f"p{number}", cpu=cpu, **options))
     while len(engine.journal.records) < count:

@@ -51,7 +51,7 @@ class NodesAsCells(CellCounts):
         if rows is not None:
             assert isinstance(pods, PodSet)
             counted = self._nodes.pods.matching(pods) * self._nodes.table.mask(rows)
-            return np.bincount(labels, counted).take(labels)
+            return np.bincount(labels, counted).take(labels).astype(np.float64)
         by_value = self._nodes.pods.by_domain(pods, key)
         if by_value is None:
             return np.zeros(len(self._nodes))
