@@ -10,6 +10,7 @@ preemption prefers pods that started last, and groups queue by age.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, final
 
 from msgspec import Struct
@@ -261,7 +262,7 @@ class _Loader:
             unknown_workloads=tuple(self.not_understood.unknown_workloads),
             left_out=tuple(checks.stored.left_out.items()),
             moved_back_seconds=self._moved_back_seconds,
-            missing_notes=self._missing_notes((*initial, *created)),
+            missing_notes=self._missing_notes(initial, created),
             notes=(
                 *self._errors.remarks,
                 *self.not_understood.versions(),
@@ -354,11 +355,15 @@ class _Loader:
         else:
             self._objects += [_InputObject(pod.content, part.place) for pod in table.pods]
 
-    def _missing_notes(self, created: Collection[Content]) -> tuple[str, ...]:
-        """See `Workload.missing_notes`."""
+    def _missing_notes(
+        self, initial: Iterable[Content], created: Iterable[Content]
+    ) -> tuple[str, ...]:
+        """See `Workload.missing_notes`. ``initial``: in the order of creation."""
         if self._present is not None:
             return ()
-        return (*_node_notes(created), *_volume_notes(created))
+        # Pods to place say nothing here. Among the initial objects they are the last.
+        there = [*takewhile(_is_no_pending_pod, initial), *filter(_is_no_pending_pod, created)]
+        return (*_node_notes(there), *_volume_notes(there))
 
     # ---- putting together -------------------------------------------------------------------
 
@@ -421,6 +426,10 @@ def _in_order_of_creation(contents: Iterable[Content]) -> list[Content]:
         else:
             (running if is_pod(content) else others).append(content)
     return [*others, *running, *pending]
+
+
+def _is_no_pending_pod(content: Content) -> bool:
+    return not is_pending_pod(content)
 
 
 def _is_gone(content: Content) -> bool:
