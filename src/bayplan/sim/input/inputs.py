@@ -394,7 +394,8 @@ class _Loader:
                     timeline.index.remove(key_of(content))
             else:
                 there.append(content)
-        deleted = [one for one in there if one["metadata"].get("deletionTimestamp")]
+        # Without methods of the dictionary, because each pod passes here.
+        deleted = [one for one in there if "deletionTimestamp" in one["metadata"]]
         self._notes += _notes_of_gone([one for one in deleted if _is_gone(one)])
         shift = self._moved_back_seconds = seconds_in_the_future(there)
         if shift:
@@ -436,6 +437,8 @@ def _is_gone(content: Content) -> bool:
     """Whether nothing keeps an object that is being deleted: no finalizer and no grace."""
     meta = content["metadata"]
     spec: Content = content.get("spec") or {}
+    if not meta["deletionTimestamp"]:
+        return False
     if meta.get("finalizers") or (kind_of(content) == NAMESPACE and spec.get("finalizers")):
         return False
     has_grace = is_pod(content) and spec.get("nodeName")

@@ -25,11 +25,9 @@ def implied_classes(values: Iterable[Any], present: Collection[str]) -> list[Con
     named: set[str] = set()
     for value in values:
         kind = value.get("kind") if isinstance(value, dict) else None
-        if not isinstance(kind, str):
-            continue
         if kind == "Pod":
             _note_pod(members(value, "spec"), seen)
-        elif kind in _WITH_TEMPLATES:
+        elif isinstance(kind, str) and kind in _WITH_TEMPLATES:
             spec = members(members(members(value, "spec"), "template"), "spec")
             named.add(str(spec.get("priorityClassName") or ""))
     return [_class(name, seen[name]) for name in sorted(named & seen.keys() - known)]
