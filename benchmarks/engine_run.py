@@ -19,7 +19,7 @@ from typing import Any, cast
 import msgspec
 import numpy as np
 
-from bayplan.api.objects import NAMESPACE, NODE, POD, ApiObject, Pod, decode
+from bayplan.api.objects import NAMESPACE, NODE, POD, REPLICA_SET, ApiObject, Pod, decode
 from bayplan.clock import ManualClock
 from bayplan.config import SchedulerConfig, config_from
 from bayplan.config.schema import API_VERSION, KIND
@@ -154,6 +154,7 @@ def with_cluster(shape: Shape, *, reuse: bool = True, journal: Journal | None = 
     )
     for namespace in ("sched-0", "sched-1"):
         scheduler.handle(added(NAMESPACE, {"metadata": {"name": namespace}}))
+    scheduler.handle(added(REPLICA_SET, shapes.replica_set()))
     for each in shapes.nodes(shape):
         scheduler.handle(added(NODE, each))
     for each in shapes.init_pods(shape):
@@ -190,21 +191,49 @@ def run(
             scheduler.handle(event)
         event_seconds = (perf_counter() - start) / len(events)
         with around or nullcontext():
-            return _measured(shape, scheduler, event_seconds, limit_seconds)
+            return _measured(shape, scheduler, events, event_seconds, limit_seconds=limit_seconds)
 
 
 def _measured(
-    shape: Shape, scheduler: Scheduler, event_seconds: float, limit_seconds: float
+    shape: Shape,
+    scheduler: Scheduler,
+    events: Sequence[WatchEvent],
+    event_seconds: float,
+    *,
+    limit_seconds: float,
 ) -> Run:
-    """Attempts in runs, as `bayplan run` makes them. Those of one run take equally long."""
+    """Attempts in runs, as `bayplan run` makes them. Those of one run take equally long. The events
+    of bindings, which only a workload has, do not count."""
     ends: list[float] = []
     node_names: list[str] = []
+    pods = {event.object.metadata.uid: event.object for event in events}
+    is_told = shape.template == shapes.WORKLOAD
     start, end = perf_counter(), 0.0
     while end < limit_seconds and (count := scheduler.schedule_run(RUN_PODS_MAX, RUN_SECONDS_MAX)):
-        node_names += [e.node_name for e in scheduler.take_effects() if isinstance(e, BindPod)]
+        bound = [e for e in scheduler.take_effects() if isinstance(e, BindPod)]
+        node_names += [effect.node_name for effect in bound]
         before, end = end, perf_counter() - start
         ends += np.linspace(before, end, count + 1)[1:].tolist()
+        if is_told:
+            begin = perf_counter()
+            for effect in bound:
+                table = scheduler.cache.table
+                labels = table.labels[table.row_of[effect.node_name]] or {}
+                scheduler.handle(_told(pods[effect.pod.uid], effect.node_name, labels))
+            start += perf_counter() - begin
     return Run(shape, ends, node_names, event_seconds)
+
+
+def _told(pod: ApiObject, node_name: str, labels: Mapping[str, str]) -> WatchEvent:
+    """The event of a binding. ``labels``: of the node."""
+    assert isinstance(pod, Pod)
+    own = {**(pod.metadata.labels or {})}
+    if shapes.ZONE in labels:
+        own[shapes.ZONE] = labels[shapes.ZONE]
+    metadata = msgspec.structs.replace(pod.metadata, labels=own)
+    spec = msgspec.structs.replace(pod.spec, node_name=node_name)
+    bound = msgspec.structs.replace(pod, metadata=metadata, spec=spec)
+    return WatchEvent(EventType.MODIFIED, POD, bound)
 
 
 class _Evicting:

@@ -18,6 +18,8 @@ PREEMPTING = "high-priority"
 #: The node of all pods of a DaemonSet, and pods of a DaemonSet with a node each.
 BIG_NODE = "scheduler-perf-node"
 ONE_PER_NODE = "daemonset-per-node"
+#: Pods of a ReplicaSet of this name and with this label.
+WORKLOAD = "workload"
 #: The number of less important pods on each node, and of victims for one pod.
 LESS_IMPORTANT, VICTIMS_PER_POD = 4, 3
 _WITHOUT_LIMITS = (TOO_LARGE, "hostport", "saturation")
@@ -96,6 +98,9 @@ SHAPES: tuple[Shape, ...] = (
     replace(_preemption(1000), name="preemption-together", pods=200, together=True, has_peer=False),
     Shape("daemonset", 15_000, "daemonset", 30_000, big_node=True),
     Shape(ONE_PER_NODE, 5000, ONE_PER_NODE, 5000, has_peer=False),
+    # Each binding is told as an API server tells it, which gives the pod the zone of its node.
+    Shape("workload-5000", 5000, WORKLOAD, 10_000, has_peer=False),
+    Shape("workload-zones-5000", 5000, WORKLOAD, 10_000, MOON, has_peer=False),
     # The peer's own reuse of answers is on here, which it cannot be with spread defaults.
     Shape("nospread-batching=true-basic-5000", 5000, "default", 10_000, no_spread=True),
     Shape("nospread-batching=true-hostport-5000", 5000, "hostport", 5000, no_spread=True),
@@ -134,6 +139,12 @@ def nodes(shape: Shape) -> Iterator[Object]:
         yield big_node()
 
 
+def replica_set() -> Object:
+    """The owner of the pods of a workload."""
+    metadata = {"name": WORKLOAD, "namespace": "sched-1", "uid": WORKLOAD}
+    return {"metadata": metadata, "spec": {"selector": {"matchLabels": {"app": WORKLOAD}}}}
+
+
 def init_pods(shape: Shape) -> Iterator[Object]:
     """Placed pods, one after another on the nodes."""
     for index in range(shape.init_pods):
@@ -162,13 +173,13 @@ def make_pod(template: str, name: str, namespace: str, node_name: str = BIG_NODE
         if template not in _WITHOUT_LIMITS:
             container["resources"]["limits"] = requests
     container.update(spec.pop("container", {}))
+    metadata: Object = {"name": name, "namespace": namespace, "uid": f"{namespace}/{name}"}
+    metadata["labels"] = labels
+    if template == WORKLOAD:
+        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": WORKLOAD, "uid": WORKLOAD}
+        metadata["ownerReferences"] = [{**owner, "controller": True}]
     return {
-        "metadata": {
-            "name": name,
-            "namespace": namespace,
-            "uid": f"{namespace}/{name}",
-            "labels": labels,
-        },
+        "metadata": metadata,
         "spec": {"schedulerName": "default-scheduler", "containers": [container], **spec},
         "status": {"phase": "Pending"},
     }
@@ -178,6 +189,8 @@ def _template(name: str, node_name: str) -> tuple[dict[str, str], Object]:
     """(labels, fields of the spec besides its container). ``node_name``: of a DaemonSet's pod."""
     if name == "default":
         return {}, {}
+    if name == WORKLOAD:
+        return {"app": WORKLOAD}, {}
     if name == TOO_LARGE:
         return {}, {"requests": {"cpu": "9", "memory": "500Mi"}}
     if name == "hostport":

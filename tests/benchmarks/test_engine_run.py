@@ -20,6 +20,11 @@ def test_each_preemptor_evicts_three_pods_and_takes_their_node() -> None:
     assert result.nodes_used(12) == 12
 
 
+def test_the_bindings_of_a_workload_are_told_with_the_zones_of_the_nodes() -> None:
+    result = run(small("workload-zones-5000", 12), 60.0)
+    assert (result.attempts, result.bound, result.problem) == (12, 12, "")
+
+
 @pytest.mark.parametrize(
     ("name", "bound", "victims", "problem"),
     [
