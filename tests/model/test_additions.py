@@ -78,10 +78,10 @@ def test_the_next_pod_of_a_workload_of_the_cluster_is_a_shape(kind: str, replica
 
 
 def test_a_workload_whose_replica_set_is_there_is_judged_by_the_pods_that_it_lacks() -> None:
-    replica_set = owned(
-        controller("ReplicaSet", "web-x", replicas=2), controller("Deployment", "web")
-    )
-    cluster = cluster_of(node("n1"), deployment("web", 2), replica_set)
+    there = deployment("web", 2)
+    there["metadata"]["uid"] = "uid-web"
+    replica_set = owned(controller("ReplicaSet", "web-x", replicas=2), there)
+    cluster = cluster_of(node("n1"), there, replica_set)
     additions = additions_to(cluster, deployment("web", 5))
     assert additions.pods
     assert additions.unjudged == ()
