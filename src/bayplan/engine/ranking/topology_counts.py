@@ -57,9 +57,9 @@ class TopologyCount(Struct):
         return self.included is None or self.included.item(row)
 
     def change_of(self, table: NodeTable, row: int) -> int:
-        """How many more pods a row has than it was counted with."""
+        """How many more pods a row that is included has than it was counted with."""
         now: int = table.pod_column(self.count.pods).values.item(row)
-        return now - self.by_row.item(row) if self.includes(row) else 0
+        return now - self.by_row.item(row)
 
     def of_domains(self) -> Floats:
         """float64[domains]: pods by domain that has a node whose pods count."""

@@ -353,9 +353,10 @@ class ResultCache:
     def repeats_left(self, entry: SignatureEntry) -> int:
         """How many cycles would use the entry now, one after another. They use it if it is still in
         the cache, few rows have changed since its last use, caching pays, and no check is due."""
-        changed_count = self._table.log.generation - entry.generation
         if self._balance < 0 or entry.generation < 0:
             return 0
+        # This does what `is_far_behind` does first, without a call for each cycle.
+        changed_count = self._table.log.generation - entry.generation
         if changed_count > CHANGES_MAX and entry.is_far_behind():
             return 0
         if self._entries.get(entry.signature) is not entry:
