@@ -50,8 +50,8 @@ def common_suffix(names: Iterable[str]) -> str:
 _NAMES_MAX = 5
 
 
-def listed_names(names: Sequence[str]) -> str:
+def listed_names(names: Sequence[str], count_max: int = _NAMES_MAX) -> str:
     """The first names, and how many follow."""
-    shown = ", ".join(names[:_NAMES_MAX])
-    further = len(names) - _NAMES_MAX
+    shown = ", ".join(names[:count_max])
+    further = len(names) - count_max
     return shown if further <= 0 else f"{shown} and {further:,} more"

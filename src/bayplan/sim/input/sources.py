@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeAlias, final
 from msgspec import Struct
 
 from bayplan.answers.amounts import counted
+from bayplan.answers.names import listed_names
 from bayplan.problems import wrong
 from bayplan.regular_files import kind_of_entry, read_regular_file
 from bayplan.sim.input import foreign_files
@@ -222,19 +223,15 @@ class _Folder:
         names = [str(path.relative_to(self._folder)) for path in self._passed_over]
         if names:
             files = counted(len(names), "file")
-            yield f"{self._folder}: passed over {files} without objects: {_first_of(names)}"
+            named = listed_names(names, _NAMES_MAX)
+            yield f"{self._folder}: passed over {files} without objects: {named}"
         if self._no_files:
-            what = "what is not a file"
-            yield f"{self._folder}: passed over {what}: {_first_of(self._no_files)}"
+            named = listed_names(self._no_files, _NAMES_MAX)
+            yield f"{self._folder}: passed over what is not a file: {named}"
         for path in self._passed_over:
             if foreign_files.is_kustomization(str(path)):
                 command = foreign_files.kustomize_command(str(path.parent))
                 yield f"{path} is not applied, its files are read as they are; or: {command}"
-
-
-def _first_of(names: list[str]) -> str:
-    more = f" and {len(names) - _NAMES_MAX:,} more" if len(names) > _NAMES_MAX else ""
-    return f"{', '.join(names[:_NAMES_MAX])}{more}"
 
 
 def _csv(content: bytes, place: str, errors: InputErrors) -> Iterator[CsvText]:
